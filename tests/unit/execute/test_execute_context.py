@@ -19,7 +19,8 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.world import Evidence
 from holdfast.planes.injection.faulted_call import drive
 from holdfast.planes.injection.firing import skip_wait
-from holdfast.planes.injection.weather import LEDGER_LIMIT, Weather
+from holdfast.planes.injection.ledger import LEDGER_LIMIT
+from holdfast.planes.injection.weather import Weather
 from holdfast.protocols.fault import Call, Failed, Reply
 from holdfast.protocols.trial import TrialContext, WorldFindings
 from planes_kit import FakeContext
@@ -97,7 +98,7 @@ def test_firings_beyond_the_limit_are_not_listed_and_one_note_says_so() -> None:
     found: list[FaultMet] = []
     weather = Weather(trial_of(), found.append, print)
     for n in range(LEDGER_LIMIT + 5):
-        weather.record(FaultMet(0, "llm", "m", "timeout", n))
+        weather.ledger.record(FaultMet(0, "llm", "m", "timeout", n))
     assert len(found) == LEDGER_LIMIT
     assert [met.call for met in found if met.note] == [LEDGER_LIMIT - 1]
 

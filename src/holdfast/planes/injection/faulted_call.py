@@ -8,7 +8,7 @@ other side is never called a second time. An attack on the agent's input is a fa
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,11 +18,9 @@ from holdfast.model.completion import Completion, Text
 from holdfast.model.observation import FaultMet
 from holdfast.planes.describe import render_value
 from holdfast.planes.injection.firing import Firing
+from holdfast.planes.injection.ledger import Ledger
 from holdfast.planes.injection.outcome_comparison import CallEnd, are_alike, read_end_text
 from holdfast.protocols.fault import Call, Failed, Fits, Forward, Receives, Reply, Sleep
-
-if TYPE_CHECKING:
-    from holdfast.planes.injection.weather import Weather
 
 T = TypeVar("T")
 
@@ -37,7 +35,7 @@ class FaultedCall(Struct, eq=False):
     forward: Forward
     untouched: Forward
     sleep: Sleep
-    weather: Weather
+    ledger: Ledger
     retry: int = 0
     modes: dict[int, str] | None = None
     """The modes of the faults that were met, by index of the injection, for the caller."""
@@ -59,7 +57,7 @@ class FaultedCall(Struct, eq=False):
             self.modes.pop(met.index, None)
             if met.effect == "met":
                 self.modes[met.index] = met.mode
-        (self.weather.amend if amends else self.weather.record)(met)
+        (self.ledger.amend if amends else self.ledger.record)(met)
 
     async def pass_on(self, call: Call) -> Reply:
         """Forward the call to the other side."""
@@ -77,12 +75,9 @@ class FaultedCall(Struct, eq=False):
         return reply
 
     async def settle(self, arrived: CallEnd, call: Call) -> None:
-        """Decide, after the call has ended, which of the fired faults were met; the others do not count for `times`."""
+        """Decide, after the call has ended, which of the fired faults were met."""
         if len(self.fired) > 1:
             await self._compare_outcomes(arrived, call)
-        for firing in self.fired:
-            if firing.effect != "met":
-                self.weather.return_firing(firing.index)
 
     async def _compare_outcomes(self, arrived: CallEnd, call: Call) -> None:
         """Decide which of several fired faults were met."""

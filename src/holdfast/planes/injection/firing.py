@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec.structs import replace
 
@@ -24,10 +24,7 @@ from holdfast.planes.injection.outcome_comparison import (
     has_arrived,
 )
 from holdfast.planes.recorded_value import write_reply
-from holdfast.protocols.fault import Call, Failed, FaultContext, Forward, Reply, Sleep
-
-if TYPE_CHECKING:
-    from holdfast.planes.injection.faulted_call import FaultedCall
+from holdfast.protocols.fault import Call, Failed, FaultContext, Fits, Forward, Reply, Sleep
 
 _NO_VALUE = object()
 _OF_FUNCTIONS = ("tool", "llm")
@@ -38,13 +35,27 @@ _SHOWS = "its effect is visible in what arrived"
 _RAN = "the tool ran; only the result sent to the model was replaced"
 
 
+class RecordFiring(Protocol):
+    """Enters a firing into the ledger, or with `amends` its outcome."""
+
+    def __call__(self, met: FaultMet, *, amends: bool) -> None: ...
+
+
 class Firing:
     """A firing in progress: what would have arrived, who raised an exception, whether the ledger has the firing."""
 
     def __init__(
-        self, active: ActiveInjection, call: Call, faulted_call: FaultedCall, create_rng: Callable[[], Random], nth: int
+        self,
+        active: ActiveInjection,
+        call: Call,
+        create_rng: Callable[[], Random],
+        nth: int,
+        *,
+        record: RecordFiring,
+        retry: int,
+        fits: Fits | None,
     ) -> None:
-        """`create_rng` returns the same random state each time."""
+        """`create_rng` returns the same random state each time; `record` enters the firing into the ledger."""
         self.index = active.index
         self.injection = active.injection
         self._active = active
@@ -54,7 +65,9 @@ class Firing:
         """The fault's memory as it was before it acted, if it may be replayed."""
         self._nth = nth if self.injection.schedule.probability < 1.0 else 0
         self._call = call
-        self._faulted_call = faulted_call
+        self._record_firing = record
+        self._retry = retry
+        self._fits = fits
         self._expected = "the tool's result" if call.plane == "tool_result" else "not asked"
         self._value: Any = _NO_VALUE
         self._original: Reply | None = None
@@ -133,8 +146,8 @@ class Firing:
 
     def _create_context(self, wait: Sleep, memory: dict[str, Any]) -> FaultContext:
         ctx = FaultContext(self._create_rng(), wait, self._number, memory)
-        if self._faulted_call.fits is not None:
-            ctx.fits = self._faulted_call.fits
+        if self._fits is not None:
+            ctx.fits = self._fits
         return ctx
 
     def _record(self, reply: Reply, original: Reply | None, idle: str) -> None:
@@ -173,7 +186,7 @@ class Firing:
 
     def _amend_entry(self, entry: FaultMet) -> None:
         self._entry = entry
-        self._faulted_call.record(entry, amends=True)
+        self._record_firing(entry, amends=True)
 
     async def _forward(self, onward: Forward, call: Call) -> Reply:
         self.was_forwarded = True
@@ -256,9 +269,9 @@ class Firing:
         reply = self._reply if effect == "met" else ""
         got = describe(got)
         self._entry = FaultMet(
-            *what, effect, before, got, note, self._faulted_call.retry, canaries, ran, reply, self._nth, delayed, change
+            *what, effect, before, got, note, self._retry, canaries, ran, reply, self._nth, delayed, change
         )
-        self._faulted_call.record(self._entry)
+        self._record_firing(self._entry, amends=False)
 
 
 def _copy_memory(memory: dict[str, Any]) -> dict[str, Any]:

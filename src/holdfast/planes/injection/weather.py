@@ -13,14 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from holdfast import plugins
 from holdfast.errors import HarnessError
-from holdfast.model.observation import FaultMet
 from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trace import READ_METHODS
 from holdfast.model.trial import Trial
@@ -28,22 +26,18 @@ from holdfast.planes.describe import digest_arguments, shorten_target
 from holdfast.planes.injection.active_injection import STEP, ActiveInjection, RandomDraws
 from holdfast.planes.injection.faulted_call import FaultedCall, drive
 from holdfast.planes.injection.firing import Firing, skip_wait
+from holdfast.planes.injection.ledger import Ledger, Record
+from holdfast.planes.injection.outcome_comparison import CallEnd
 from holdfast.planes.traced_call import CallTrace
 from holdfast.protocols.fault import Call, FaultTraits, Fits, Forward, Receives, Reply, Sleep
 
 if TYPE_CHECKING:
     from holdfast.planes.recorded_tools import RecordedTools
 
-Record: TypeAlias = Callable[[FaultMet], None]
-
 TARGETS_KEPT = 10_000
 """Limit on distinct targets and arguments per trial, to bound the memory if an agent invents URLs."""
 OTHERS = "(others)"
 """The name under which calls to further targets are counted."""
-
-LEDGER_LIMIT = 1000
-"""Limit on listed firings per fault and trial: enough to see what happened."""
-_NO_MORE = f"only the first {LEDGER_LIMIT} firings are listed"
 
 
 class Weather:
@@ -65,9 +59,7 @@ class Weather:
 
             self.recorded = RecordedTools(trial.task.recording, on_use)
         self.replays_functions = self.recorded is not None and self.recorded.can_answer("tool", "")
-        self._record = record
-        self._amend = amend
-        self._entries: dict[tuple[int, str], int] = {}
+        self.ledger = Ledger(record, amend)
         self.calls: dict[str, int] = {}
         self.concurrent = False
         self.in_flight: list[None] = []
@@ -83,24 +75,6 @@ class Weather:
         self._active: list[ActiveInjection] | None = None
         self._by_target: dict[tuple[str, str], list[ActiveInjection]] = {}
         self._occurrences: dict[str, int] = {}
-
-    def record(self, met: FaultMet) -> None:
-        """Record a firing. The number of entries is bounded, even if the agent retries forever."""
-        kind = (met.index, met.effect)
-        self._entries[kind] = count = self._entries.get(kind, 0) + 1
-        # The limit applies to each fault and effect separately, so a fault that never takes effect cannot push the
-        # entries of one that does out of the ledger.
-        if count == LEDGER_LIMIT:
-            met = replace(met, note=f"{met.note}; {_NO_MORE}" if met.note else _NO_MORE)
-        if count <= LEDGER_LIMIT:
-            self._record(met)
-
-    def amend(self, met: FaultMet) -> None:
-        """Record the outcome of a firing. If it was not met, another one may be listed."""
-        if met.effect != "met":
-            kind = (met.index, "met")
-            self._entries[kind] = self._entries.get(kind, 1) - 1
-        self._amend(met)
 
     def get_traits(self, index: int) -> FaultTraits:
         """Return the traits of the fault that a ledger entry is about."""
@@ -172,7 +146,9 @@ class Weather:
             if sent is not None:
                 sent()
             return await (untouched or forward)(call)
-        faulted_call = FaultedCall(forward, untouched or forward, sleep, self, retry, modes, sent, fits, receives)
+        faulted_call = FaultedCall(
+            forward, untouched or forward, sleep, self.ledger, retry, modes, sent, fits, receives
+        )
         return await self._apply_faults(call, applicable, faulted_call)
 
     async def _apply_faults(
@@ -183,10 +159,17 @@ class Weather:
         try:
             reply = await self._run_chain(candidates, 0, call, faulted_call)
         except BaseException as raised:
-            await faulted_call.settle(raised, call)
+            await self._settle(faulted_call, raised, call)
             raise
-        await faulted_call.settle(reply, call)
+        await self._settle(faulted_call, reply, call)
         return reply
+
+    async def _settle(self, faulted_call: FaultedCall, arrived: CallEnd, call: Call) -> None:
+        """Decide which of the fired faults were met; the others do not count for `times`."""
+        await faulted_call.settle(arrived, call)
+        for firing in faulted_call.fired:
+            if firing.effect != "met":
+                self.return_firing(firing.index)
 
     def rewrite(self, text: str) -> str:
         """Return the prompt of a turn after the attacks on the agent's input."""
@@ -199,7 +182,7 @@ class Weather:
 
         # The first attack in the list rewrites first, so the last one is the outermost.
         call = Call("context", "input", {}, applicable[0].offered + 1)
-        reply = drive(self._apply_faults(call, applicable[::-1], FaultedCall(forward, forward, skip_wait, self)))
+        reply = drive(self._apply_faults(call, applicable[::-1], FaultedCall(forward, forward, skip_wait, self.ledger)))
         return str(reply.value)
 
     def _count_call(
@@ -273,7 +256,9 @@ class Weather:
         # The fault gets `forward` instead of `untouched` from here on: it must be able to read the reply.
         faulted_call.needs_reply = True
         create_rng = partial(self._draws.create_rng, active.index, key)
-        firing = Firing(active, call, faulted_call, create_rng, nth)
+        firing = Firing(
+            active, call, create_rng, nth, record=faulted_call.record, retry=faulted_call.retry, fits=faulted_call.fits
+        )
         faulted_call.fired.append(firing)
         # Other faults may fire on this call, too. Which of them was met is then decided by replaying this firing, so
         # its memory is copied before the fault acts.

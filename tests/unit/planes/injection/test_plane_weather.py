@@ -202,7 +202,7 @@ def test_a_firing_that_changes_nothing_has_no_effect() -> None:
 def test_a_delay_is_in_the_ledger_before_it_begins() -> None:
     bench = Bench(fault("search", "slow", delay_ms=70))
     order: list[str] = []
-    bench.weather.record = lambda met: order.append(met.mode)
+    bench.weather.ledger.record = lambda met: order.append(met.mode)
 
     async def sleep(ms: float) -> None:
         order.append("find_sleeping")
@@ -465,7 +465,7 @@ def test_calm_weather_makes_no_faults() -> None:
 
 
 def test_an_agent_that_never_stops_trying_does_not_fill_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.planes.injection.weather.LEDGER_LIMIT", 3)
+    monkeypatch.setattr("holdfast.planes.injection.ledger.LEDGER_LIMIT", 3)
     bench = Bench(fault("search", "error"), fault("look", "empty"))
     for _ in range(5):
         with pytest.raises(Failed):

@@ -178,7 +178,7 @@ class _GenerateWriter(ReplyWriter):
         return dump_json(data) + b"\n"
 
 
-class _ChatWriter(_GenerateWriter):
+class _OllamaChatWriter(_GenerateWriter):
     """Writes a stream of `chat`, where text, calls and thoughts are in a message."""
 
     content_field = "message"
@@ -214,7 +214,7 @@ class Ollama(Codec):
 
     def __init__(self, *, chat: bool) -> None:
         self.name = "ollama_chat" if chat else "ollama_generate"
-        self.writer = _ChatWriter if chat else _GenerateWriter
+        self.writer = _OllamaChatWriter if chat else _GenerateWriter
         self._chat = chat
 
     def read_reply(self, data: Any) -> Completion:
