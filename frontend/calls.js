@@ -59,7 +59,7 @@ function callRow(call, whole, faults) {
     el("span", { class: "call-name" }, el("span", { class: "plane" }, plain(call.plane || call.event_type)), " ", plain(call.tool, "b")),
     el("span", { class: "call-words" }, milliseconds(call.duration_ms), endingOf(call) ? el("span", { class: "ending" }, " ", plain(endingOf(call))) : null, call.retry ? ` ↻ retry ${call.retry}` : null, call.times > 1 ? ` × ${call.times}` : null, tokens ? ` · ${tokens} tokens` : null, call.script ? el("span", null, " · script ", plain(call.script)) : null, call.fault ? el("span", null, " ", el("code", { class: "fault" }, "◆ ", plain(call.fault))) : null),
     call.input ? el("small", { class: "peek" }, el("span", { "aria-label": "sent" }, "→ "), plain(oneLine(call.input))) : null,
-    call.output ? el("small", { class: "peek" }, el("span", { "aria-label": "came back" }, "← "), plain(oneLine(call.output))) : null);
+    call.output ? el("small", { class: "peek" }, el("span", { "aria-label": "returned" }, "← "), plain(oneLine(call.output))) : null);
   const summary = el("summary", { "data-entry": true }, el("span", { class: "when" }, milliseconds(call.ts * 1000)), bar(call, whole), what);
   const view = el("details", { class: call.fault ? "call faulty" : call.failed ? "call failed" : "call" }, summary);
   view.addEventListener("toggle", () => view.open && view.childElementCount === 1 && view.append(callBody(call, faults)));
@@ -69,7 +69,7 @@ function callRow(call, whole, faults) {
 function callBody(call, faults) {
   const text = (title, value) => [el("h4", null, title), value ? passage(pretty(value)) : el("p", { class: "nothing" }, "nothing")];
   const cost = call.cost ? [call.cost.model, `${call.cost.input_tokens ?? 0} tokens in, ${call.cost.output_tokens ?? 0} out`, call.cost.estimated_usd == null ? "" : `about $${call.cost.estimated_usd}`].filter(Boolean).join(" · ") : "";
-  return el("div", { class: "call-body" }, faults.length ? el("h4", null, "Faults on this call") : null, faults.length ? faultList(faults) : null, ...text("Sent", call.input), ...text("Came back", call.output),
+  return el("div", { class: "call-body" }, faults.length ? el("h4", null, "Faults on this call") : null, faults.length ? faultList(faults) : null, ...text("Sent", call.input), ...text("Returned", call.output),
     call.unsent ? el("p", { class: "nothing" }, "The call was not forwarded: a fault answered or delayed it.") : null, cost ? plain(cost, "p") : null);
 }
 

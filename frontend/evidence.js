@@ -64,7 +64,7 @@ export function requestView(one) {
     el("p", null, el("b", null, plain(method)), " ", plain(url ?? path, "code"), status == null ? null : el("span", { class: status >= 400 ? "status-code bad" : "status-code" }, ` ${status}`), told ? el("small", null, plain(told)) : null),
     headers && Object.keys(headers).length ? headersView(headers) : null,
     body ?? sent ? el("div", null, el("h5", null, "sent"), passage(pretty(asText(body ?? sent)))) : null,
-    got ? el("div", null, el("h5", null, "came back"), passage(pretty(asText(got)))) : null);
+    got ? el("div", null, el("h5", null, "returned"), passage(pretty(asText(got)))) : null);
 }
 
 const UNSHOWN = "not shown: over 32,000 bytes, not text, or more than is kept of a trial";

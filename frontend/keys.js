@@ -5,15 +5,15 @@ import { closePanel, panelOpen } from "./panel.js";
 const KEYS = [
   ["j  k", "next, previous entry"],
   ["← ↑ ↓ →", "move in a matrix, along a chart"],
-  ["Enter", "open it"],
-  ["Esc", "close it; then one page up"],
+  ["Enter", "open"],
+  ["Esc", "close; then go up one page"],
   ["/", "search answers and reasons"],
-  ["x", "pick the run to compare it, in the list"],
-  ["c", "compare: the picked runs, or this run with the one before"],
-  ["[  ]", "the run before, the run after"],
+  ["x", "pick a run in the list, to compare it"],
+  ["c", "compare the picked runs, or this run with the previous one"],
+  ["[  ]", "previous, next run"],
   ["n", "write a note"],
   ["y", "copy the command that reproduces it"],
-  ["?", "these keys"],
+  ["?", "show the keys"],
 ];
 const OF_RUNS = ["x", "c", "[  ]", "n"];
 const dialog = document.getElementById("keys");

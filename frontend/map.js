@@ -57,7 +57,7 @@ class MapFigure {
     // No wider than its longest name needs, so that the bars are near the names.
     const longest = Math.max(...this.rows.map((row) => textWidth(nameOf(row)) + (row.write ? WRITE : 0)));
     const width = Math.min(room, Math.ceil(this.x + 14 + longest + 36 + this.covered)), height = TOP * 2 + this.rows.length * ROW;
-    const drawn = svg("svg", { width, height, role: "group", "aria-label": `${plural(this.rows.filter((row) => !row.end).length, "call")} in order and what feeds what. Arrow keys go from row to row.` });
+    const drawn = svg("svg", { width, height, role: "group", "aria-label": `${plural(this.rows.filter((row) => !row.end).length, "call")} in order, and which reply feeds which call. Arrow keys go from row to row.` });
     this.nodes = this.rows.map((row, n) => this.row(row, n, width, wide));
     drawn.append(...this.nodes, svg("g", { class: "edges", "aria-hidden": "true" }, ...this.edges.map((edge) => this.edge(edge))));
     drawn.addEventListener("keydown", (event) => this.keyed(event));

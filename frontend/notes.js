@@ -40,7 +40,7 @@ export function noteEditor(key) {
       kept[key] = await put(`notes/${key.split("/").map(encodeURIComponent).join("/")}`, { mark: now.mark, note: now.note });
       said.textContent = now.mark || now.note ? "kept" : "";
     } catch (problem) {
-      said.textContent = problem instanceof Gone ? "not kept yet: the server does not answer" : problem.message;
+      said.textContent = problem instanceof Gone ? "not saved yet: the server does not answer" : problem.message;
       if (problem instanceof Gone) waiting = setTimeout(keep, AGAIN_MS);
     }
     sending = false;

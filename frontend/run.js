@@ -85,7 +85,7 @@ class RunPage {
   drawHunt({ hunt, map }) {
     this.map?.close();
     this.map = map?.prompts.length ? mapView(map) : null;
-    const drawn = section("Map: calls in order, and what feeds what", ...(this.map?.nodes ?? []));
+    const drawn = section("Map: calls in order, and which reply feeds which call", ...(this.map?.nodes ?? []));
     const tried = hunt ? null : section("Call sites × faults of all stored runs", map.rows.length ? sites(map.rows) : null);
     this.cases.replaceChildren(...[...(hunt ? huntView(this.id, hunt) : []), drawn, tried].filter(Boolean));
   }
@@ -240,4 +240,4 @@ function footParts(found) {
   ];
 }
 
-const promiseText = ({ feature, enforced, why }) => `${enforced ? "" : "not kept: "}${feature}${why ? ` (${why})` : ""}`;
+const promiseText = ({ feature, enforced, why }) => `${enforced ? "" : "not enforced: "}${feature}${why ? ` (${why})` : ""}`;

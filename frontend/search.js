@@ -22,7 +22,7 @@ export async function search({ asked }, signal) {
 
 async function results(q, run, signal) {
   const title = el("h1", null, q ? plain(q) : "Search");
-  if (!q) return [title, el("p", { class: "lead" }, `Type what an answer, a prompt${inlined ? " or a reason" : ", a reason or a note"} contains, above (/).`)];
+  if (!q) return [title, el("p", { class: "lead" }, `Type words of an answer, a prompt${inlined ? " or a reason" : ", a reason or a note"} above (/).`)];
   const found = await get(`search?${new URLSearchParams({ q, limit: 100, ...(run ? { run } : {}) })}`, signal);
   const told = `${found.hits.length ? plural(found.hits.length, "place") : "Nothing"} in ${inlined ? "this page" : plural(found.searched, "run")}${found.not_searched ? `; ${plural(found.not_searched, "older run")} not searched: ask for more words, or search one run` : found.more ? ", and there are more" : ""}`;
   return [title, el("p", { class: "lead", role: "status" }, told, run ? el("span", null, " (only run ", plain(run), "). ", el("a", { href: searchAddress(q) }, "Search all runs")) : ""), el("ol", { class: "hits" }, ...grouped(found.hits).map(entry))];

@@ -15,10 +15,10 @@ export function trend(found, part, pickPart) {
     ...found.parts.map((one) => el("button", { type: "button", class: "chip", "aria-pressed": String(one === shown), onclick: () => pickPart(one.part) }, plain(one.part))));
   const tip = el("p", { class: "tip", role: "status" });
   const place = el("div", { class: "trend-place" });
-  const left = shown.left_out ? el("p", { class: "tip" }, `${plural(shown.left_out, "run")} of a selection, or left unfinished, not shown`) : null;
+  const left = shown.left_out ? el("p", { class: "tip" }, `${plural(shown.left_out, "partial or unfinished run")} not shown`) : null;
   figure.append(...[picks, place, tip, left].filter(Boolean));
   if (scored.length < 2) {
-    place.append(el("p", { class: "nothing" }, scored.length ? "one complete run with a score so far, a trend needs two" : "no complete run with a score yet"));
+    place.append(el("p", { class: "nothing" }, scored.length ? "only one complete run has a score; a trend needs two" : "no complete run has a score yet"));
     return { figure, close() {} };
   }
   let width = 0, at = -1;

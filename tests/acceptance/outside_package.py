@@ -31,7 +31,7 @@ class Late:
 
     def unmet(self, world: World, ctx: FaultContext) -> str:
         read = world.read_clock_changes() if isinstance(world, WatchedClock) else None
-        return "" if read is not None and ctx.memory["change"] in read else "no program read the clock after it"
+        return "" if read is not None and ctx.memory["change"] in read else "no program read the clock afterwards"
 
 
 @dataclass(frozen=True)

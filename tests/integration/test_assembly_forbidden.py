@@ -132,11 +132,11 @@ def test_a_fault_of_the_clock_acts_on_an_agent_that_runs(tmp_path, fault, shown)
 @pytest.mark.parametrize(
     ("command", "effect", "note"),
     [
-        ("echo 1 > a; cat a; sleep 0.01; ls", "no_effect", "no program read the clock after it"),
-        ("python3 -c 'import json; print(1)'", "no_effect", "no program read the clock after it"),
+        ("echo 1 > a; cat a; sleep 0.01; ls", "no_effect", "no program read the clock afterwards"),
+        ("python3 -c 'import json; print(1)'", "no_effect", "no program read the clock afterwards"),
         ("cat /dev/null; sh -c 'python3 -c \"import time; print(time.time())\"'", "met", ""),
         ("date -u +%F; env -i date -u +%F", "met", ""),
-        ("echo no; env -i date -u +%F", "no_effect", "no program read the clock after it"),
+        ("echo no; env -i date -u +%F", "no_effect", "no program read the clock afterwards"),
     ],
 )
 def test_a_fault_of_the_clock_is_met_if_a_program_reads_it(tmp_path, backend, command, effect, note):

@@ -278,5 +278,5 @@ def build_hunt_options(
     for mode in modes:
         if mode not in list_sweep_modes():
             hint = f"modes: {', '.join(list_sweep_modes())}"
-            raise UsageError(f"--sweep: {mode!r} is not a fault of writes", code="argument-invalid", hint=hint)
+            raise UsageError(f"--sweep: {mode!r} cannot be tried at writes", code="argument-invalid", hint=hint)
     return HuntOptions(order=order, sweep=modes, confirm_live=confirm_live, purpose=purpose)

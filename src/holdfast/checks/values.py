@@ -123,7 +123,9 @@ class Expectation(Struct, frozen=True):
             )
         if self.contains is not UNSET and not has_part(value, self.contains, readings(value) if readings else ()):
             yield Mismatch(
-                "value-lacks", get_value_key(value), f"is {value_text}, without {_format_value(self.contains)}"
+                "value-lacks",
+                get_value_key(value),
+                f"is {value_text}, which does not contain {_format_value(self.contains)}",
             )
         if self.matches is not None:
             texts = readings(value) if readings else (to_text(value),)

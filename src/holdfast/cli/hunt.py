@@ -27,8 +27,8 @@ from holdfast.cli import options as shared
 def hunt_command(**raw_options: Any) -> int:
     """Find the smallest sets of faults that break a rule, and say what was never tried.
 
-    Asks every prompt in calm, then invents scenarios for the calls that it saw. Each cause is confirmed, as small as
-    it gets, and printed as YAML to paste. Causes of earlier hunts are tried first.
+    Sends every prompt once without faults, then invents scenarios for the calls that it saw. Each cause is confirmed,
+    reduced, and printed as YAML to paste. Causes of earlier hunts are tried first.
 
     \b
       holdfast hunt

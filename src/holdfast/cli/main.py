@@ -203,7 +203,7 @@ class Root(click.Group):
 @click.command(cls=Root, epilog=_EXITS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, package_name="holdfast")
 def root() -> None:
-    """Hold an AI agent to its contract while the world breaks.
+    """Test AI agents while their tools, models and services fail.
 
     \b
       holdfast init             create a spec and an agent

@@ -171,16 +171,16 @@ def _compare_failures(
     if lost or case.status != "fail":
         unknown = next((f": {use.call}" for use in now.seen.recorded if use.refused), "")
         why = f" ({case.reason}{unknown})" if case.reason else ""
-        why = f"replayed, {', '.join(lost) or 'it'} did not fail again{why}"
+        why = f"in the replay, {', '.join(lost) or 'it'} did not fail again{why}"
         raise _build_refusal(session, why, _build_hint(lost, on_state, session))
     if other := _find_changed_finding(before, now, on_state):
         was, differs = other
-        why = f"replayed, {was.invariant} failed for another reason: {differs.reason}; before: {was.reason}"
+        why = f"in the replay, {was.invariant} failed for another reason: {differs.reason}; before: {was.reason}"
         raise _build_refusal(session, why, _build_hint([was.invariant], on_state, session))
     if unmet := _find_unmet_faults(before.seen, now.seen):
-        raise _build_refusal(session, f"replayed, {', '.join(unmet)} did not hit the call that it hit before")
+        raise _build_refusal(session, f"in the replay, {', '.join(unmet)} did not hit the call that it hit before")
     if now.seen.ending != before.seen.ending:
-        why = f"replayed, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}"
+        why = f"in the replay, it ended as {now.seen.ending!r}, and before as {before.seen.ending!r}"
         raise _build_refusal(session, why)
 
 
@@ -248,7 +248,7 @@ def _add_session(spec: Path, session: Path, *, by_hand: bool) -> None:
     if extended is None:
         print(f"Add it to {shorten_path(spec)} by hand:\n\nreplays:\n  sessions:\n    - file: {name}")
     elif extended == text:
-        print(f"{shorten_path(spec)} names it already")
+        print(f"{shorten_path(spec)} already lists it")
     else:
         write_atomically(spec, [extended.encode()])
         print(f"{shorten_path(spec)}: added to replays.sessions")

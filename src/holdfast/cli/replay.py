@@ -59,7 +59,7 @@ def run(
     path: Path | None, config: Path | None, outputs: tuple[Path, ...], run_now: bool, live: bool, as_json: bool,
     **raw_options: Any,
 ) -> int:  # fmt: skip
-    """Replay the sessions of a file, of a folder, or of the spec; each is held to its contract.
+    """Replay the sessions of a file, of a folder, or of the spec, and judge each by its contract.
 
     Without PATH: the sessions of the spec. Sessions imported from LangSmith are written to the folder given by -o
     (default: replays), and replayed with --run.

@@ -143,7 +143,7 @@ async def try_forks(probe_site: ProbeSite) -> str:
         or calm.injector.ledger
     ):
         raise Unmet(f"two forked processes could not be distinguished: {', '.join(sorted(lines))}", _PROC_FIX)
-    return "two at one address: only the one with a fault met it"
+    return "two processes at one address: only the one with a fault met it"
 
 
 async def _read_line(process: asyncio.subprocess.Process) -> str:

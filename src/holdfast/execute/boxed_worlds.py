@@ -90,7 +90,7 @@ def make_sandbox_note(backend: SandboxBackend) -> RunNote:
         if not entry.enforced:
             missing.setdefault(entry.why, []).append(entry.feature)
     enforced = sum(entry.enforced for entry in backend.isolation)
-    text = f"sandbox {backend.name}: {enforced} of {len(backend.isolation)} kept"
+    text = f"sandbox {backend.name}: {enforced} of {len(backend.isolation)} features enforced"
     if missing:
         lacking = (f"{', '.join(features)} ({why})" for why, features in missing.items())
         text += f". Not enforced here: {'; '.join(lacking)}"

@@ -133,14 +133,14 @@ def warn_unmet_recordings(spec: Spec) -> RunWarning | None:
     if not agent.is_python:
         return RunWarning(
             "recordings-unmet",
-            "recorded tool responses are not given to an HTTP agent that Holdfast did not start: its tools are the "
-            "real ones. Name agent.command, or put it behind a gateway (agent.gateway: true)",
+            "an HTTP agent that Holdfast did not start calls its real tools, not the recorded responses. Set "
+            "agent.command, or put it behind a gateway (agent.gateway: true)",
         )
     if agent.isolation == "inline":
         return RunWarning(
             "recordings-unmet",
-            "an inline agent gets recorded responses of its declared functions only: its HTTP, MCP and model calls "
-            "go to the real services. Use isolation: fresh or worker for those",
+            "an inline agent gets recorded responses only for its declared functions: its HTTP, MCP and model calls "
+            "go to the real services. Use isolation: fresh or worker to replace those, too",
         )
     return None
 

@@ -212,7 +212,7 @@ class RayExecutor:
             return self._handle_lost_worker(batch.worker, gone)
         except errors.RayError as broken:
             batch.worker.batches.remove(batch)
-            return self._retry_trials(batch.trials, f"{TRIES} times the reply of a worker was lost", broken)
+            return self._retry_trials(batch.trials, f"the reply of a worker was lost {TRIES} times", broken)
         batch.worker.batches.remove(batch)
         if isinstance(lines, WorkerReport):
             raise AgentUnavailable(

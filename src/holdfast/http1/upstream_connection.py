@@ -82,7 +82,7 @@ class UpstreamConnection(SocketStream):
 
     def give_up(self) -> None:
         """End the connection, whatever its state."""
-        self.on_reply_failure(UpstreamFailed("closed", "the reply was given up"))
+        self.on_reply_failure(UpstreamFailed("closed", "the reply was abandoned"))
 
     async def wait_closed(self) -> None:
         """Wait until the connection is completely closed."""

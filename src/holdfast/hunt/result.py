@@ -402,7 +402,7 @@ def _write_notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
         yield f"no rule was judged in {silent} trials with faults: faults that were met only there stay open"
     for name in _find_untried(planner, settled):
         orphan = "cannot be replayed: its prompt or its rule is no longer in this file; hunt again, or delete it"
-        yield f"{name} {orphan if name in planner.options.orphans else 'was not tried: the hunt ended before'}"
+        yield f"{name} {orphan if name in planner.options.orphans else 'was not tried: the hunt ended first'}"
     if planner.noisy and planner.options.only_known:
         yield f"the agent is not deterministic: a known cause fails again if {STEP_FAILS} trials fail, more than calm"
     elif planner.noisy:

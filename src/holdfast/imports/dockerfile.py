@@ -65,7 +65,7 @@ def parse_dockerfile(text: str, name: str) -> list[DockerStep]:
     if parts:
         steps.append(_parse_step("".join(parts), started, name))
     if not any(step.name == "FROM" for step in steps):
-        raise InvalidTask(f"{name}: no FROM: not a Dockerfile", hint="begin it with the image: FROM ubuntu:24.04")
+        raise InvalidTask(f"{name} is not a Dockerfile: it has no FROM", hint="begin with the image: FROM ubuntu:24.04")
     return steps
 
 

@@ -62,10 +62,10 @@ class Delivery(Struct, frozen=True, omit_defaults=True):
             f"{self.rate / 1000:g} kB a second" if self.rate is not None else "",
             f"pieces of about {self.slices.average} bytes" if self.slices is not None else "",
             f"cut off after {self.limit} bytes" if self.limit is not None else "",
-            f"its end {self.close_ms:g} ms late" if self.close_ms else "",
-            f"{sum(lag.delay_ms for lag in self.lags):g} ms late" if self.lags else "",
+            f"ended {self.close_ms:g} ms late" if self.close_ms else "",
+            f"delayed by {sum(lag.delay_ms for lag in self.lags):g} ms" if self.lags else "",
         ]
-        return "the reply: " + (", ".join(part for part in effects if part) or "as it came")
+        return "the reply: " + (", ".join(part for part in effects if part) or "unchanged")
 
 
 AS_IT_IS = Delivery()

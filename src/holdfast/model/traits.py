@@ -73,7 +73,7 @@ class FaultTraits(Struct, frozen=True, kw_only=True):
     disturbs: Disturbed | None = None
     """For worlds: what the sandbox must be able to change, or to watch, from the start."""
     needs_running: bool = False
-    """Of worlds: at the very start there is nothing that it could act on."""
+    """For worlds: before the agent runs there is nothing that it could act on."""
     hunted: tuple[HuntUse, ...] = ()
     """How a hunt uses it; empty: hunts do not."""
     met: str = ""

@@ -178,7 +178,7 @@ def _read_zstd(path: Path, info: zipfile.ZipInfo) -> bytes:
         file.seek(info.header_offset)
         local = file.read(_LOCAL)
         if len(local) < _LOCAL or not local.startswith(SIGNATURE):
-            raise zipfile.BadZipFile("no entry is where the list says")
+            raise zipfile.BadZipFile("the archive's index points to a missing entry")
         # The local header has its own lengths of the name and of an extra field, which may differ from those in the
         # archive's list: the data begins after both.
         file.seek(int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little"), 1)

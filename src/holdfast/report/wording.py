@@ -246,7 +246,7 @@ _STEPS = {
     "fault-changed-nothing": "this fault found nothing to change in the replies: set its mode's options, or use "
     "another mode",
     "fault-no-match": "write a `match` that fits the arguments of the agent's calls",
-    "no-answer": "there was no text to judge: a `completes` or `output_not_empty` rule catches silence",
+    "no-answer": "there was no text to judge: a `completes` or `output_not_empty` rule fails on an empty answer",
 }
 """What to do about an unproven cell, by the code of its reason."""
 

@@ -225,6 +225,6 @@ def _iter_other_results(contract: Score) -> Iterator[str]:
     """Yield the other results of the matrix, if it decides nothing."""
     failed = contract.counts.get("fail", 0)
     if failed and contract.min_score is None:
-        yield f"{format_plural(failed, 'cell')} that failed decide{'s' if failed == 1 else ''} nothing here"
+        yield f"{format_plural(failed, 'failed cell')} do{'es' if failed == 1 else ''} not affect this verdict"
     elif contract.exit_code == HELD:
         yield from contract.reasons

@@ -146,8 +146,9 @@ def warn_too_few_replicas(spec: Spec) -> Iterator[str]:
         if how is not None and error > ERROR:
             name = how.kind if how.value is None else f"{how.kind} {how.value:g}"
             yield (
-                f"replicas auto: {spec.replicas} replicas are too few to test {name}: of agents {EITHER_WAY} away from "
-                f"it up to {100 * error:.0f} % are judged wrongly, not {100 * ERROR:.0f} %; --max-replicas 20 is enough"
+                f"replicas auto: {spec.replicas} replicas are too few to test {name}: up to {100 * error:.0f} % of "
+                f"agents whose rate is {EITHER_WAY} away from it are judged wrongly (limit: {100 * ERROR:.0f} %); "
+                "--max-replicas 20 is enough"
             )
 
 

@@ -50,7 +50,7 @@ def explain_unmet(
     elif near == NO_EFFECT:
         code, why = "fault-changed-nothing", f"it fired, but changed nothing{f' ({detail})' if detail else ''}"
     elif not waiting:
-        code, why = "fault-not-due", "it was not due"
+        code, why = "fault-not-due", "its schedule selected no call"
     elif near == CALLED:
         code, why = _explain_called(waiting, names, detail)
     else:
@@ -64,7 +64,10 @@ def _explain_called(waiting: Sequence[Injection], names: list[str], detail: str)
     """Return the code and the sentence if the agent called the faults' target."""
     wanted = next((i.schedule.match for i in waiting if i.schedule.match), None)
     if not detail or wanted is None:
-        return "fault-not-due", f"the agent called {_join_names(names)}, but the fault was not due"
+        return (
+            "fault-not-due",
+            f"the agent called {_join_names(names)}, but the fault's schedule selected none of these calls",
+        )
     from holdfast.planes.describe import describe
 
     wanted_arguments = ", ".join(f"{name}: {describe(value)}" for name, value in wanted.items())

@@ -46,7 +46,7 @@ class VisiblePrograms(Struct, frozen=True):
 
     def list_notes(self) -> tuple[str, ...]:
         """Return notes for the reader."""
-        visible = (f"for its programs the agent sees, read-only: {', '.join(sorted(self.visible))}",)
+        visible = (f"folders of its programs that the agent sees, read-only: {', '.join(sorted(self.visible))}",)
         withheld = [
             f"{folder} is hidden from the agent's program: it contains your home folder or the spec"
             for folder in self.withheld

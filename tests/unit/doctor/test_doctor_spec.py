@@ -226,7 +226,7 @@ def test_an_agent_in_a_world_is_looked_for_on_the_path_that_it_has_there(tmp_pat
         ]
         assert [one["agent.command"].outcome for one in found] == [outside, inside], command
         if command == "only-here":
-            told = f"{tools}/only-here; for its programs the agent sees, read-only: {tools}/only-here"
+            told = f"{tools}/only-here; folders of its programs that the agent sees, read-only: {tools}/only-here"
             assert found[1]["agent.command"].detail == told
         if command == "no-one":
             assert "inside, PATH is " in found[1]["agent.command"].fix

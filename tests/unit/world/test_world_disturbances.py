@@ -198,7 +198,7 @@ class Watched(World):
     [
         ({1}, "met", ""),
         ({1, 2}, "met", ""),
-        ((), "no_effect", "no program read the clock after it"),
+        ((), "no_effect", "no program read the clock afterwards"),
         ({2}, "no_effect", "changed again before"),
         (None, "no_effect", "cannot see"),
     ],

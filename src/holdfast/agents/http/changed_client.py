@@ -259,7 +259,9 @@ def _describe_counts(exchanges: list[HttpExchange], count: int) -> str:
     ranks = [_rank(exchange) for exchange in exchanges]
     words = {_ANSWERED: "answered", _REFUSED: "refused", _BAD: "ended badly"}
     counts = [f"{ranks.count(rank)} {word}" for rank, word in words.items() if rank in ranks]
-    return ", ".join([*counts, *([f"{count - len(exchanges)} left without waiting"] if len(exchanges) < count else [])])
+    return ", ".join(
+        [*counts, *([f"{count - len(exchanges)} disconnected without waiting"] if len(exchanges) < count else [])]
+    )
 
 
 def find_prompt_parameter(form: RequestForm) -> str:

@@ -48,7 +48,10 @@ def _explain_failure(kind: FailureKind, error: BaseException | None, url: HttpUr
         return f"unknown host {url.endpoint.host}", "check the host name in agent.endpoint"
     if kind == "tls":
         if isinstance(error, ssl.SSLCertVerificationError):
-            return "its certificate is not trusted", "name the authority that signed it in SSL_CERT_FILE"
+            return (
+                "its certificate is not trusted",
+                "set SSL_CERT_FILE to the certificate of its authority",
+            )
         return "it does not speak TLS as expected", "check whether agent.endpoint should start with http://"
     if isinstance(error, OSError):
         return _explain_system_error(error)

@@ -28,7 +28,7 @@ FIRST_PORT, PORT_COUNT = 20_000, 12_000
 """A range below Linux's ephemeral ports, from which any connection could take a port before the agent does."""
 
 _PORT_HINT = (
-    "stop what listens there, or write {port} for it in agent.endpoint: Holdfast then picks a free one, fills it in "
+    "stop the program that uses it, or write {port} in agent.endpoint: Holdfast then picks a free port, puts it into "
     "agent.command and sets PORT"
 )
 

@@ -25,7 +25,7 @@ class Completes:
     codes: ClassVar[Mapping[str, str]] = {
         "answer-empty": "The answer is empty.",
         "answered": "The agent answered.",
-        "ended-as": "How the turn ended, which the key names.",
+        "ended-as": "How the turn ended; the key names the ending.",
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:

@@ -25,7 +25,7 @@ class Ending:
 
     traits: ClassVar[CheckTraits] = CheckTraits(polarity="positive", reads="ending", see=("invariants.completes",))
     codes: ClassVar[Mapping[str, str]] = {
-        "ended-as": "How the turn ended, which the key names.",
+        "ended-as": "How the turn ended; the key names the ending.",
     }
 
     def decide(self, exhibit: Exhibit) -> Finding:

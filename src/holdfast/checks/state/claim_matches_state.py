@@ -32,8 +32,8 @@ _CALL = "tool_call"
 class Claim(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Words that make a claim, and what must have been done if they occur."""
 
-    says: Annotated[str, about("A regex, case-insensitive; a match in the answer is a claim.")]
-    did: Annotated[Deed, about("What must then have been done: a type and filters.")]
+    says: Annotated[str, about("A regular expression, case-insensitive; a match in the answer is a claim.")]
+    did: Annotated[Deed, about("The action that makes the claim true: a type and filters.")]
     at_least: Annotated[int, about("The lowest number of matching events that makes the claim true.", ge=1)] = 1
 
 
@@ -156,7 +156,9 @@ class ClaimMatchesState:
         if not claims:
             return Finding(True, "the answer makes none of these claims", "no-claim")
         first, words = claims[0]
-        return Finding(True, f"what it says was done: '{words}'", "claim-true", details=_build_details(done[first]))
+        return Finding(
+            True, f"the agent did what it claims: '{words}'", "claim-true", details=_build_details(done[first])
+        )
 
     def _count_done(self, exhibit: Exhibit) -> list[Deeds]:
         """Return what was done for each claim: calls from the trace, everything else as recorded."""

@@ -67,7 +67,7 @@ class CommandExit:
 
     command: Annotated[str, about("Run by sh -c from the workspace.", min_length=1, examples=["python -m pytest -q"])]
     exit_code: Annotated[int, about("The expected exit code.", ge=0, le=255)] = 0
-    timeout: Annotated[Duration, about("The time limit; over it the check fails.")] = 120_000
+    timeout: Annotated[Duration, about("The time limit; a longer run fails.")] = 120_000
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="positive",

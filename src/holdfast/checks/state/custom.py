@@ -71,7 +71,7 @@ class Custom:
 
     script: Annotated[str, about("The script, relative to the spec.", min_length=1, examples=["verify.py"])]
     runs_in: Annotated[Literal["host", "sandbox"], about("Where it runs.")] = "host"
-    timeout: Annotated[Duration, about("The time limit; over it the check is an error.")] = 120_000
+    timeout: Annotated[Duration, about("The time limit; exceeding it is an error.")] = 120_000
     reference_timeout: Annotated[
         Duration | None,
         about("With `runs_in: sandbox`: the time in which the script must solve the task itself, as a control."),

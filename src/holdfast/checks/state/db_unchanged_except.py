@@ -51,7 +51,7 @@ class DbUnchangedExcept:
             examples=[["mails"]],
         ),
     ] = ()
-    timeout: Annotated[Duration, about("The time limit per statement; over it the check is an error.")] = 30_000
+    timeout: Annotated[Duration, about("The time limit per statement; exceeding it is an error.")] = 30_000
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="positive", reads="state", see=("invariants.sql", "invariants.files_changed_only")

@@ -55,10 +55,10 @@ class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One condition on the requests that a mock recorded."""
 
     field: Annotated[str, about("The value to check, such as request_count or last_request.body.", min_length=1)]
-    filters: Annotated[dict[str, Any], about("Which requests: method, path (glob), a header or body field.")] = {}
+    filters: Annotated[dict[str, Any], about("Which requests count, by method, path, header or body field.")] = {}
     equals: Annotated[Any, about("An equal JSON value.")] = UNSET
     contains: Annotated[Any, about("A substring, key or member.")] = UNSET
-    matches: Annotated[str | None, about("A regex that matches.")] = None
+    matches: Annotated[str | None, about("A regular expression that matches.")] = None
     at_least: Annotated[float | None, about("The lowest value that passes.")] = None
     at_most: Annotated[float | None, about("The highest value that passes.")] = None
 

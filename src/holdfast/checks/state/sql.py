@@ -65,7 +65,7 @@ class Sql:
     matches: Annotated[str | None, about("A regular expression that matches the value.")] = None
     one_of: Annotated[tuple[Any, ...] | None, about("The values that pass.", min_length=1)] = None
     rows: Annotated[int | None, about("The number of rows.", ge=0)] = None
-    timeout: Annotated[Duration, about("The time limit; over it the check is an error.")] = 30_000
+    timeout: Annotated[Duration, about("The time limit; exceeding it is an error.")] = 30_000
 
     traits: ClassVar[CheckTraits] = CheckTraits(
         polarity="positive", reads="state", see=("invariants.db_unchanged_except",)

@@ -55,7 +55,7 @@ class RecoversWithinMs:
                     why = f"{name} took {recovery_ms:.0f} ms to recover, more than {self.max_ms:g}"
                     return Finding(False, why, "recovered-late", (name,))
             elif any(_is_good(e) is None for e in later):
-                why = f"the only results of {name} after the fault have content and report an error, too"
+                why = f"every result of {name} after the fault has content, but also reports an error"
                 return Finding(None, why, "calls-unseen")
             elif any(e.ts > bad.ts and _get_target(e) == target for e in requested):
                 why = f"{name} met {fault}; {calls.describe_requested(requested)}"

@@ -37,7 +37,7 @@ def explain_unread_clock(world: World, ctx: FaultContext) -> str:
     if change in changes_read:
         return ""
     later = any(number > change for number in changes_read)
-    return "the clock was changed again before a program read it" if later else "no program read the clock after it"
+    return "the clock was changed again before a program read it" if later else "no program read the clock afterwards"
 
 
 def format_time(moment: float) -> str:

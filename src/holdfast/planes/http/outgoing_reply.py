@@ -77,7 +77,7 @@ async def send_answer(
     if out.rest is None:
         delivery, idle = drop_ineffective(delivery, len(out.body))
         if idle:
-            trace.mark_undelivered("the reply is too small for it", parts=idle)
+            trace.mark_undelivered("the reply is too small for this fault", parts=idle)
     if out.rest is None and delivery == Delivery(size=delivery.size):
         await exchange.respond(out.status, out.headers, out.body)
     else:

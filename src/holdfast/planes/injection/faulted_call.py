@@ -25,7 +25,7 @@ from holdfast.protocols.fault import Call, Failed, Fits, Forward, Receives, Repl
 T = TypeVar("T")
 
 _ERASED = "another fault on this call removed its effect"
-_GIVEN_UP = "the call was given up"
+_GIVEN_UP = "the call was abandoned"
 _OTHER = "something else"
 
 

@@ -292,7 +292,7 @@ def _join_notes(*notes: str) -> str:
 def _describe_exception(raised: BaseException) -> str:
     """Describe an exception that replaced a reply: a function's with its class, Holdfast's own by its message only."""
     if type(raised).__name__ == "CancelledError":  # from asyncio, which a plain function does not import
-        return "nothing: the call was given up"
+        return "nothing: the call was abandoned"
     if isinstance(raised, ConnectionResetError) and raised.errno is None:  # raised by a plane: its client left
         return f"nothing: {raised}"
     if type(raised).__module__.startswith("holdfast.planes."):

@@ -22,7 +22,7 @@ IN_MEMORY = 16_000_000
 """Bytes of test cases that stay in memory."""
 ROOM = 4000
 """Characters of an answer."""
-_IDLE = {"fail": "failed, but decides nothing", "error": "an error, but decides nothing"}
+_IDLE = {"fail": "failed, but does not affect the verdict", "error": "an error, but does not affect the verdict"}
 
 
 class Junit:
@@ -110,7 +110,7 @@ def _build_verdict(run: Run) -> ET.Element:
 
 
 def _get_outcome(cell: Cell, decisive: Decisive) -> str:
-    """`idle` for a cell that failed, or is an error, but decides nothing."""
+    """`idle` for a cell that failed, or is an error, but does not affect the verdict."""
     return "idle" if cell.outcome in ("fail", "error") and not decisive.is_decisive(cell) else cell.outcome
 
 

@@ -134,7 +134,7 @@ class Sheet:
             words = "Every route that Holdfast needs works on this machine"
         else:
             words = "Every fault of this spec can be met"
-        more = f"; {format_count(len(open_), 'line')} marked ? only a run can settle" if open_ else ""
+        more = f"; only a run can decide {format_count(len(open_), 'line')} marked ?" if open_ else ""
         return f"{self._paint(f'✔ {words}', 'pass')}{more}\n"
 
     def _format_finding(self, one: DoctorFinding, room: int, timed: bool) -> Iterator[str]:

@@ -205,6 +205,6 @@ def _describe_left_out(grid: Grid, rules: Sequence[str], heads: Sequence[str], p
             f"  {format_count(quiet, 'rule')} held everywhere and {'is' if quiet == 1 else 'are'} not shown", "dim"
         )
     if columns_off and rules:
-        yield paint(f"  {format_count(columns_off, 'scenario')} without trouble not shown", "dim")
+        yield paint(f"  {format_count(columns_off, 'scenario')} without failures not shown", "dim")
     if more > 0:
         yield paint(f"  and {format_count(more, 'more rule')}, see the report", "dim")

@@ -285,7 +285,7 @@ def _describe_unmatched(earlier: Outcomes, later: Outcomes, before: RunDir, afte
 def _build_notes(before: RunDir, after: RunDir, compared: Iterable[RunDir]) -> Iterator[str]:
     one, other = before.read_manifest(), after.read_manifest()
     if one.spec_digest != other.spec_digest:
-        yield "the specs differ: what has the same name and meaning in both is compared"
+        yield "the specs differ: only rules and scenarios that are the same in both are compared"
     if one.seed != other.seed:
         yield f"the seeds differ ({one.seed} and {other.seed}): the two runs drew different faults and mutations"
     for run in compared:

@@ -159,7 +159,7 @@ def _build_chaos_entry(reader: Reader, file: File, profile: str | None) -> Matri
         return None
     if not (block.tool_faults or block.llm_faults or block.context_attacks):
         if not reader.has_error("chaos"):
-            reader.report(block.at, "no fault: it would be calm", hint="add one", code="empty")
+            reader.report(block.at, "no fault: the run would be calm", hint="add one", code="empty")
         return None
     return convert(MatrixEntry, block, name=CHAOS)
 

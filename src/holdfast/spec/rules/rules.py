@@ -40,7 +40,7 @@ class RuleKeys(Struct, frozen=True, kw_only=True):
         tuple[Annotated[str, about("", min_length=1)], ...],
         about("Prompts to ask instead of the golden prompts.", min_length=1),
     ] = ()
-    replica_aggregation: Annotated[Aggregate | None, about("How its replicas combine.")] = None
+    replica_aggregation: Annotated[Aggregate | None, about("How its replicas are combined.")] = None
     dangerous_prompts: Annotated[bool, about("For rules of `run`: judge only attacks and probes.")] = False
 
 

@@ -70,7 +70,10 @@ class AgentSection(Struct, frozen=True, kw_only=True):
     limits: Annotated[UsageLimits | None, about("The limits of one trial.")] = None
     ready: Annotated[
         Written | None,
-        about("When a started HTTP agent is ready: a URL that answers, a port, or text that it prints."),
+        about(
+            "When a started HTTP agent is ready, within 60 s: a URL that answers below 500, a port, or text that it "
+            "prints. Default: its port accepts connections."
+        ),
     ] = None
     spares: Annotated[
         int | None, about("Spare instances of a started HTTP agent; default: one per concurrent trial.", ge=0)

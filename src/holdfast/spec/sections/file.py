@@ -98,7 +98,7 @@ class File(Struct, frozen=True, kw_only=True):
     agent: Annotated[AgentSection, about("The agent under test.")]
     agents: Annotated[dict[str, str], about("Stored agents: name to folder.")] = {}
     golden_prompts: Annotated[tuple[GoldenPrompt, ...], about("The prompts to send to the agent.", min_length=1)] = ()
-    task: Annotated[TaskSection | None, about("The task of a scenario: one such entry.")] = None
+    task: Annotated[TaskSection | None, about("The task of a scenario, in the same form.")] = None
     invariants: Annotated[
         tuple[RuleEntry, ...], _TOP_RULES, about("A map: rules of the scenario. A list: rules of `run`.")
     ] = ()

@@ -218,7 +218,7 @@ class ScoringSection(Struct, frozen=True, kw_only=True):
     min_score: Annotated[
         float | None, about("The resilience (0-100) from which non-critical failures are tolerated.", ge=0, le=100)
     ] = None
-    replica_aggregation: Annotated[Aggregate, about("How replicas of a prompt combine.")] = Aggregation()
+    replica_aggregation: Annotated[Aggregate, about("How replicas of a prompt are combined.")] = Aggregation()
     pass_threshold: Annotated[float | None, about("The lowest composite that passes.", ge=0, le=1)] = None
     gate_on: Annotated[Literal["score", "passed"], about("Whether a gate needs a score of 1.0 or a pass.")] = "score"
     weights: Annotated[PartWeights | None, about("The weights of the parts.")] = None
@@ -267,7 +267,7 @@ class WarningsSection(Struct, frozen=True, kw_only=True):
     at: Node = field(default_factory=build_absent)
     ignore: Annotated[
         tuple[str, ...],
-        about("Codes of warnings that you know and do not want to see.", examples=[["stateful", "lint-no-calm"]]),
+        about("Codes of warnings to hide.", examples=[["stateful", "lint-no-calm"]]),
     ] = ()
 
 

@@ -66,8 +66,8 @@ class ResourcesSection(Struct, frozen=True, kw_only=True):
 class SecretScope(Struct, frozen=True, kw_only=True):
     """Where the agent finds a secret."""
 
-    env: Annotated[bool, about("Whether the agent's environment has it.")] = True
-    file: Annotated[str | None, about("The file of the workspace that has it.", min_length=1)] = None
+    env: Annotated[bool, about("Whether it is in the agent's environment.")] = True
+    file: Annotated[str | None, about("A file in the workspace that contains it.", min_length=1)] = None
 
 
 class SecretEntry(Struct, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class ServiceKeys(Struct, frozen=True, kw_only=True):
     """Keys of every service."""
 
     name: Annotated[str, _NAME]
-    type: Annotated[str, about("Its kind, one of those below.", min_length=1)] = CONTAINER
+    type: Annotated[str, about("The kind of service.", min_length=1)] = CONTAINER
     ports: Annotated[tuple[Annotated[int, about("", ge=1, le=65535)], ...], about("The ports that it listens on.")] = ()
 
 

@@ -22,7 +22,7 @@ from holdfast.model.capabilities import (
 from holdfast.model.world import Isolation, Resources
 from holdfast.world.sandbox import kernel, limits
 
-_SCOPE = {"evidence": "what the gateway, services, the kernel and the file system saw, and the run's files"}
+_SCOPE = {"evidence": "observations of the gateway, services, the kernel and the file system, and the run's files"}
 """The scope of a feature whose name does not say it."""
 _PER_NAMESPACE = (5, 14)
 """The first kernel on which a process limit counts only the processes of one user namespace."""

@@ -35,7 +35,7 @@ def would(raising: BaseException) -> str:
 @pytest.mark.parametrize(
     ("raised", "words"),
     [
-        (asyncio.CancelledError(), "nothing: the call was given up"),
+        (asyncio.CancelledError(), "nothing: the call was abandoned"),
         (ConnectionResetError("the client gave up waiting"), "nothing: the client gave up waiting"),
         (NotAToolResult("no such file"), "no such file"),
         (Failed("Service Unavailable", status=503), "failed: 503 Service Unavailable"),
