@@ -74,8 +74,8 @@ def python(**more: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Result:
-    """What a command said and how it ended."""
+class Ended:
+    """What a command printed and how it ended."""
 
     code: int
     out: str
@@ -84,6 +84,21 @@ class Result:
     @property
     def json(self) -> Any:
         return json.loads(self.out)
+
+
+def run_here(folder: Path, args: tuple[str, ...], environ: Mapping[str, str]) -> tuple[int, str, str]:
+    """The command line inside this process: what `holdfast` does after Python has started."""
+    from holdfast.cli.main import run
+
+    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)]
+    with patch.dict(os.environ, environ), chdir(folder), redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+        code = run(args)
+    out, err = (stream.buffer.getvalue().decode() for stream in streams)  # type: ignore[attr-defined]  # a BytesIO
+    return code, out, err
+
+
+class Result(Ended):
+    """What became of a command, and the JSON report of a contract that it may have printed."""
 
     @property
     def part(self) -> Any:
@@ -149,13 +164,8 @@ class Project:
 
     # -- running --------------------------------------------------------------------------------
     def cli(self, *args: str, env: Mapping[str, str] | None = None) -> Result:
-        """The command line inside this process: what `holdfast` does after Python has started."""
-        from holdfast.cli.main import run
-
-        out, err = _stream(), _stream()
-        with patch.dict(os.environ, dict(env or {})), chdir(self.folder), redirect_stdout(out), redirect_stderr(err):
-            code = run(args)
-        return Result(code, _text(out), _text(err))
+        """The command line inside this process."""
+        return Result(*run_here(self.folder, args, env or {}))
 
     def run(self, *args: str, env: Mapping[str, str] | None = None) -> Result:
         """`holdfast contract run --json`, without the HTML page."""
@@ -264,17 +274,6 @@ def wait_until(true: Callable[[], object], timeout_s: float = 20) -> None:
     while not true():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.01)
-
-
-def _stream() -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-
-
-def _text(stream: io.TextIOWrapper) -> str:
-    stream.flush()
-    raw = stream.detach()
-    assert isinstance(raw, io.BytesIO)
-    return raw.getvalue().decode()
 
 
 # -- a running HTTP agent -------------------------------------------------------------------------

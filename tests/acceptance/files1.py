@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
-import os
 import socketserver
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-from holdfast.cli.main import run as holdfast
+from cli import Ended, run_here
+
 from holdfast.model.spec import Problem, Spec
 from holdfast.spec import CheckResult, LoadOptions, check
 from holdfast.spec.explain import explain
@@ -83,17 +81,8 @@ def text_at(source: str, problem: Problem) -> str:
 
 
 # -- commands -----------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Told:
-    """What a command said, and its exit code."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
+class Told(Ended):
+    """What became of a command that reports a contract."""
 
     @property
     def contract(self) -> Any:
@@ -114,11 +103,7 @@ class Told:
 
 def tell(folder: Path, *args: str, **environ: str) -> Told:
     """Runs a command in a folder, in this process; every way it can end is an exit code."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
-    with chdir(folder), patch.dict(os.environ, environ), redirect_stdout(out), redirect_stderr(err):
-        code = holdfast(args)
-    said = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]  # a BytesIO
-    return Told(code, *said)
+    return Told(*run_here(folder, args, environ))
 
 
 def contract_run(folder: Path, spec: str, agent: str = ECHO, *args: str, **environ: str) -> Told:

@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 from files1 import (
     CALM,
-    ECHO,
     RULES,
     SPEC,
     Told,
-    error_of,
     http_agent,
     project,
     stored,
@@ -49,11 +47,6 @@ def test_references_are_resolved_in_what_is_sent_and_kept_in_what_is_stored(tmp_
     assert SECRET not in stored(tmp_path)
 
 
-def test_the_default_of_a_variable_gives_way_to_its_value(tmp_path: Path) -> None:
-    _, asked = _run(tmp_path, TOKEN=SECRET, LANG_="german")
-    assert "'lang': 'german'" in asked[0]
-
-
 # -- "Masked by value everywhere" -----------------------------------------------------------------
 
 
@@ -68,15 +61,6 @@ def test_env_values_from_a_variable_are_masked_and_reach_the_agent(tmp_path: Pat
     assert answer.startswith(f"source {SECRET[::-1]}")
     assert answer.endswith("fast")
     assert SECRET not in told.out + stored(tmp_path)
-
-
-# -- "loading only checks that they resolve (validate warns on unset variables; a run refuses)" ---
-
-
-def test_the_endpoint_may_come_from_a_variable(tmp_path: Path) -> None:
-    with http_agent(lambda r: {"output": "source"}) as agent:
-        project(tmp_path, 'agent: {endpoint: "${WHERE}/ask"}\ngolden_prompts: [x]\n' + RULES + CALM)
-        assert tell(tmp_path, "contract", "run", WHERE=agent.url).code == 0
 
 
 # -- "runs no command: source and imports no code" ------------------------------------------------
@@ -105,26 +89,6 @@ def test_params_interpolate_in_prompts(tmp_path: Path) -> None:
     assert prompts == ["The total in en?", "The total in de?"]
 
 
-def test_params_interpolate_in_an_http_request(tmp_path: Path) -> None:
-    with http_agent(lambda r: {"output": "source"}) as agent:
-        section = f"agent: {{endpoint: {agent.url}/ask, headers: {{X-Lang: '{{{{ params.lang }}}}'}}}}\n"
-        project(
-            tmp_path, section + "golden_prompts: [x]\n" + RULES + CALM + "parallelism: {matrix: {lang: [en, de]}}\n"
-        )
-        assert tell(tmp_path, "contract", "run").code == 0
-        assert {r.headers["X-Lang"] for r in agent.asked()} == {"en", "de"}
-
-
-def test_params_are_in_the_agents_environment(tmp_path: Path) -> None:
-    agent = "import os\ndef answer(p): return 'source ' + os.environ['PARAM_LANG']"
-    project(tmp_path, SPEC + "parallelism: {matrix: {lang: [en, de]}}\n", agent)
-    told = tell(tmp_path, "contract", "run", "--json")
-    assert [(c["params"], c["trials"][0]["answer"]) for c in told.contract["cells"]] == [
-        ({"lang": "en"}, "source en"),
-        ({"lang": "de"}, "source de"),
-    ]
-
-
 def test_params_interpolate_in_the_settings_of_a_rule(tmp_path: Path) -> None:
     agent = "import os\ndef answer(p): return 'source ' + os.environ['PARAM_LANG'] + 'x'"
     rules = "    - {id: own, type: contains, value: '{{ params.lang }}x'}\n"
@@ -137,24 +101,6 @@ def test_params_interpolate_in_the_settings_of_a_rule(tmp_path: Path) -> None:
     told = tell(tmp_path, "contract", "run", "--json")
     assert [c["outcome"] for c in told.contract["cells"]] == ["pass"] * 6
     assert tell(tmp_path, "judge", "0001", "--json").json["score"] == 100.0
-
-
-@pytest.mark.parametrize("isolation", ["fresh", "worker"])
-def test_params_interpolate_in_the_environment_of_a_python_agent(tmp_path: Path, isolation: str) -> None:
-    env = f"isolation: {isolation}, env: {{LOCALE: '{{{{ params.lang }}}}_XX'}}"
-    agent = "import os\nwhere = os.environ['LOCALE']\ndef answer(p): return 'source ' + where"
-    spec = SPEC.replace('"bot:answer"', '"bot:answer", ' + env) + "parallelism: {matrix: {lang: [en, de]}}\n"
-    project(tmp_path, spec, agent)
-    told = tell(tmp_path, "contract", "run", "--json")
-    assert [c["trials"][0]["answer"] for c in told.contract["cells"]] == ["source en_XX", "source de_XX"]
-
-
-@pytest.mark.parametrize("more", [
-    "  - {name: x, context_attacks: [{type: memory_poisoning, payload: '{{ params.lang }}'}]}\n",
-    "output: {path: '{{ params.lang }}'}\n",
-])  # fmt: skip
-def test_a_parameter_where_none_is_filled_in_is_an_error_and_not_ignored(tmp_path: Path, more: str) -> None:
-    assert error_of(tmp_path, SPEC + more + "parallelism: {matrix: {lang: [en, de]}}\n").code == "unknown-reference"
 
 
 # -- "Hosted-only values of document 003 load; running them needs a local meaning" ----------------
@@ -170,20 +116,6 @@ def test_hosted_agents_load_and_a_run_says_what_they_need(tmp_path: Path, agent:
     assert "[not-built]" in told.err
     assert f"{home}:" in told.err
     assert "agent.type" in told.err
-
-
-def test_a_hosted_judge_model_loads_and_a_run_says_what_it_needs(tmp_path: Path) -> None:
-    judged = SPEC.replace("type: contains, value: source", "type: llm_as_judge, model: paragon-max, criteria: good")
-    project(tmp_path, judged, ECHO)
-    assert tell(tmp_path, "validate").code == 0
-    told = tell(tmp_path, "contract", "run")
-    assert told.code == 4
-    assert "llm_as_judge" in told.err
-    assert "[not-built]" in told.err
-    assert "paragon-max" in told.err
-    assert "models:" in told.err
-    project(tmp_path, judged + "models: {paragon-max: {provider: ollama, name: llama3}}\n", ECHO)
-    assert "[not-built]" not in tell(tmp_path, "contract", "run").err
 
 
 # -- "numbers, durations and booleans too ... kept in the manifest; a changed one refuses --resume" -
@@ -214,13 +146,6 @@ def test_an_unset_number_is_a_warning_of_validate_and_refuses_a_run(tmp_path: Pa
 
 
 # -- "an env value is passed on and not masked (a port is no secret), with a note" ------------------
-def test_a_short_environment_value_refuses_no_run(tmp_path: Path) -> None:
-    spec = SPEC.replace('"bot:answer"', '"bot:answer", env: {PORT: "${PORT_}"}')
-    project(tmp_path, spec, "import os\ndef answer(p): return 'source ' + os.environ['PORT']\n")
-    told = tell(tmp_path, "contract", "run", "--json", PORT_="8080")
-    assert told.code == 0
-    assert told.trial("cites")["answer"] == "source 8080"
-    assert any("PORT_" in warning["text"] for warning in told.json["warnings"])
 
 
 def test_a_secret_of_the_world_can_be_given_to_the_agent_by_another_name(tmp_path: Path) -> None:
@@ -236,17 +161,6 @@ secrets: [{name: TOKEN, from: generated}]
 
 
 # -- what is asked ----------------------------------------------------------------------------------
-def test_a_contract_whose_rules_all_have_probes_needs_no_prompts(tmp_path: Path) -> None:
-    spec = SPEC.replace('golden_prompts: ["What is the total?"]\n', "").replace(
-        "value: source", "value: source, probes: [a, b]"
-    )
-    project(tmp_path, spec)
-    assert tell(tmp_path, "contract", "validate").code == 0
-    assert tell(tmp_path, "contract", "run").code == 0
-    project(tmp_path, spec.replace("chaos_matrix", "    - {id: other, type: completes}\nchaos_matrix"))
-    told = tell(tmp_path, "contract", "run")
-    assert told.code == 4
-    assert "nothing to ask" in told.err
 
 
 @pytest.mark.parametrize("where", ["golden_prompts", "probes"])

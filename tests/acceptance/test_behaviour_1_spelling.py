@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from files1 import CALM, PYTHON, RULES, SPEC, contract_run, project, read, tell
+from files1 import CALM, PYTHON, RULES, SPEC, contract_run, read
 
 TASK = """
 agent: {type: python, endpoint: "bot:answer"}
@@ -51,44 +51,3 @@ def test_seed_of_the_command_line_reaches_the_run(tmp_path: Path) -> None:
     told = contract_run(tmp_path, SPEC + "advanced: {seed: 3}", "def answer(p): return 'source'", "--seed", "9")
     assert told.json["seed"] == 9
     assert "--seed 9" in told.trial("cites")["again"]
-
-
-# -- "Severity is shorthand for weight ... gate in a contract counts as critical" -----------------
-def test_gate_counts_as_critical_and_weighs_three(tmp_path: Path) -> None:
-    rules = """
-contract:
-  name: C
-  invariants:
-    - {id: gated, type: contains, value: nowhere, gate: true, severity: low}
-    - {id: held, type: contains, value: source}
-"""
-    told = contract_run(tmp_path, PYTHON + rules + CALM, "def answer(p): return 'source'", "--min-score", "10")
-    assert (told.code, told.json["score"]) == (1, 25.0)
-    assert told.contract["critical_failed"] == ["gated in no-chaos"]
-    assert told.cell("gated")["critical"] is True
-
-
-def test_resilience_uses_severity_and_not_weight(tmp_path: Path) -> None:
-    rules = """
-contract:
-  name: C
-  invariants:
-    - {id: a, type: contains, value: nowhere, weight: 50}
-    - {id: b, type: contains, value: source, severity: critical, weight: 0}
-"""
-    assert contract_run(tmp_path, PYTHON + rules + CALM, "def answer(p): return 'source'").json["score"] == 75.0
-
-
-# -- "holdfast validate checks any file": what no command would run is refused by it, too ----------
-@pytest.mark.parametrize(("spec", "wanted"), [
-    (PYTHON + RULES, "chaos_matrix"),
-    (PYTHON + CALM, "contract.invariants"),
-    (SPEC.replace('golden_prompts: ["What is the total?"]', ""), "golden_prompts"),
-])  # fmt: skip
-def test_validate_refuses_what_contract_validate_and_a_run_refuse(tmp_path: Path, spec: str, wanted: str) -> None:
-    project(tmp_path, spec)
-    for command in (["validate"], ["contract", "validate"]):
-        told = tell(tmp_path, *command, "--json")
-        assert told.code == 4
-        assert [e["path"] for e in told.json["errors"]] == [wanted]
-    assert tell(tmp_path, "contract", "run").code == 4

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from cli import CALM, DOWN, MakeProject, contract, python, rule, tool_fault
+from cli import CALM, DOWN, MakeProject, contract, python, rule
 
 from golden_words import Golden
 
@@ -26,7 +26,6 @@ def ask(prompt):
     return {"p": "good", "f": "bad", "u": None, "e": "unreachable"}[plan()]
 """
 """Each replica does as its letter in PLAN says: pass, fail, no answer, our own failure."""
-SAYS_GOOD = rule("good", "regex", pattern="good")
 NOT_BAD = rule("not-bad", "regex", pattern="bad", negate=True)
 
 
@@ -45,24 +44,11 @@ def replicas(plan: str, how: Any = None, one: dict[str, Any] = NOT_BAD) -> dict[
         (None, "ppf", "fail"),
         ("all", "ppu", "unproven"),
         ("all", "pue", "error"),
-        ("all", "feu", "fail"),
-        ("any", "ffp", "pass"),
-        ("any", "fff", "fail"),
-        ("any", "ffu", "unproven"),
-        ("any", "fue", "error"),
         ("any", "pue", "pass"),
-        ("majority", "ppf", "pass"),
-        ("majority", "pff", "fail"),
-        ("majority", "ppu", "pass"),
         ("majority", "pfu", "unproven"),
-        ("majority", "pfe", "error"),
-        ("majority", "ffe", "fail"),
         ("majority", "ppff", "fail"),
         ({"at_least": 2}, "ppff", "pass"),
-        ({"at_least": 3}, "ppff", "fail"),
-        ({"at_least": 2}, "pfuf", "unproven"),
         ({"rate": 0.8}, "ppppf", "pass"),
-        ({"rate": 0.8}, "pppff", "fail"),
         ({"rate": 0.5}, "ppfe", "pass"),
     ],
 )
@@ -76,23 +62,6 @@ def test_2_replicas_combine_and_the_undecided_decide_nothing(
     assert counted == {"p": cell["passes"], "f": cell["fails"], "e": cell["errors"], "u": cell["unproven"]}
 
 
-# "an invariant may carry its own"
-def test_2_a_rule_may_carry_its_own_aggregation(project: MakeProject) -> None:
-    rules = [{**NOT_BAD, "id": "own", "replica_aggregation": "any"}, NOT_BAD]
-    spec = contract(rules, agent=RESET, replicas=2, isolation="scenario")
-    result = project(spec, PLANNED).run("--no-preflight", env={"PLAN": "pf"})
-    assert result.outcomes == {("own", "calm"): "pass", ("not-bad", "calm"): "fail"}
-
-
-# "a cell passes if every prompt passed"
-def test_2_a_cell_passes_only_if_every_prompt_passed(project: MakeProject) -> None:
-    agent = "def ask(prompt):\n    return prompt\n"
-    spec = contract([rule("good", value="good")], prompts=("good one", "good two", "worse"), agent=NO_TOOLS)
-    result = project(spec, agent).run()
-    assert (result.cell["outcome"], result.cell["passes"], result.cell["fails"]) == ("fail", 2, 1)
-    assert project(spec, agent, name="any").run("--replicas", "2").cell["outcome"] == "fail"
-
-
 # "Flaky = replicas of one prompt disagree."
 def test_2_flaky_is_when_replicas_of_one_prompt_disagree(project: MakeProject) -> None:
     made = project(replicas("pf", "any"), PLANNED)
@@ -101,13 +70,6 @@ def test_2_flaky_is_when_replicas_of_one_prompt_disagree(project: MakeProject) -
     shown = made.show("--no-preflight", "-v", env={"PLAN": "pf"})
     assert "1/2 ≈" in shown.out
     assert "1 flaky cell" in shown.out
-
-
-def test_2_prompts_that_disagree_are_not_flaky(project: MakeProject) -> None:
-    agent = "def ask(prompt):\n    return prompt\n"
-    spec = contract([rule("good", value="good")], prompts=("good", "bad"), agent=NO_TOOLS, replicas=2)
-    result = project(spec, agent).run()
-    assert (result.cell["outcome"], result.cell["flaky"]) == ("fail", False)
 
 
 # "Then a chaos cell that passed without its fault met becomes unproven"
@@ -122,11 +84,6 @@ def test_2_a_chaos_cell_that_passed_without_its_fault_met_is_unproven_and_explai
     assert re.search(r"next +.* call search", shown.out)
     for name in ("r.md", "r.xml"):
         assert "never met" in made.read(name), name
-
-
-def test_2_a_fault_that_was_not_due_is_said_so(project: MakeProject) -> None:
-    result = project(contract([rule("any", value="source")], [tool_fault(on_call=5)])).run()
-    assert (result.cell["code"], result.cell["key"]) == ("fault-not-due", ["search"])
 
 
 # "a violation still fails"

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cli import CALM, DOWN, Asked, MakeProject, Reply, Serve, contract, python, rule, says
+from cli import Asked, MakeProject, Reply, Serve, contract, python, rule, says
 
 COUNTING = """
 import os
@@ -102,13 +102,6 @@ def test_2_reset_function_is_called_before_every_trial_in_the_agents_process(
     assert sorted(made.lines("resets")) == sorted(made.lines("pids"))
 
 
-def test_2_reset_function_is_called_before_every_trial_inline(project: MakeProject) -> None:
-    agent = python(isolation="inline", reset_function="agent:reset")
-    made = project(contract(FIRST, prompts=THREE, agent=agent), RESETTING)
-    assert made.command("contract", "run", "--no-report").code == 0
-    assert len(made.lines("resets")) == len(made.lines("pids")) == 4
-
-
 def stateful() -> tuple[list[int], list[str]]:
     """A counter and a log for an HTTP agent."""
     return [0], []
@@ -146,16 +139,6 @@ def test_2_reset_status_400_is_a_trial_error(project: MakeProject, serve: Serve)
     assert "400" in result.cell["reason"]
     assert result.code == 3
     assert server.asked() == []
-
-
-def test_2_reset_that_raises_is_a_trial_error(project: MakeProject) -> None:
-    agent = COUNTING + "\ndef reset():\n    raise KeyError('no table')\n"
-    spec = contract(FIRST, agent=python(reset_function="agent:reset"), advanced={"retries": 0})
-    made = project(spec, agent)
-    result = made.run("--no-preflight")
-    assert result.cell["outcome"] == "error"
-    assert "KeyError" in result.cell["reason"]
-    assert made.lines("pids") == []
 
 
 # "outside measured time"
@@ -198,9 +181,3 @@ def test_2_the_agents_folder_is_the_specs(project: MakeProject, tmp_path: Path) 
     result = elsewhere.run("-c", str(made.folder / "holdfast.yaml"))
     assert result.cell["outcome"] == "pass"
     assert made.lines("pids")
-
-
-def test_2_isolation_of_the_agent_does_not_leak_state_between_scenarios(project: MakeProject) -> None:
-    made = project(contract(FIRST, [CALM, DOWN], prompts=("a",)), COUNTING)
-    result = made.run("--allow-vacuous")
-    assert {t["answer"] for t in result.trials} == {"call 1"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
-from cli import CALM, DOWN, MakeProject, Serve, contract, rule, says, tool_fault
+from cli import DOWN, MakeProject, Serve, contract, rule, says, tool_fault
 
 NO_TOOLS = {"type": "python", "endpoint": "agent:ask"}
 COMPLETES = [rule("done", "completes")]
@@ -15,24 +15,6 @@ def agent(body: str) -> str:
     """An agent whose `ask` is these lines; its tool can be called as search()."""
     lines = "\n".join(f"    {line}" for line in body.splitlines())
     return f"import os, signal, time\ndef search(query='q'):\n    return 'found'\n\ndef ask(prompt):\n{lines}\n"
-
-
-# "Outcomes of a verdict and a cell: pass, fail, error, unproven, n/a"
-def test_2_four_of_the_five_outcomes_in_one_run(project: MakeProject) -> None:
-    rules = [
-        rule("passes", value="found"),
-        rule("fails", value="lost"),
-        rule("unproven", value="found", when="any_chaos_active"),
-        rule("absent", value="found", when="llm_faults_active"),
-    ]
-    never = tool_fault(on_call=9)
-    made = project(contract(rules, [CALM, never]), agent("search()\nreturn 'found'"))
-    outcomes = made.run().outcomes
-    assert outcomes["passes", "calm"] == "pass"
-    assert outcomes["fails", "calm"] == "fail"
-    assert outcomes["unproven", "chaos"] == "unproven"
-    assert outcomes["absent", "calm"] == outcomes["absent", "chaos"] == "n/a"
-    assert outcomes["unproven", "calm"] == "n/a"
 
 
 # "error (our side broke; never the agent's doing)": a user's regex that runs out of its time
@@ -64,22 +46,6 @@ def test_2_what_the_agent_causes_is_a_result(project: MakeProject) -> None:
     assert (result.code, result.cell["outcome"], result.cell["errors"]) == (1, "fail", 0)
     assert {trial["prompt"]: trial["ending"] for trial in result.trials} == ENDINGS
     assert {trial["outcome"] for trial in result.trials} == {"fail"}
-
-
-def test_2_a_segfault_in_one_trial_leaves_the_others_alone(project: MakeProject) -> None:
-    body = "if prompt == 'b': os.kill(os.getpid(), signal.SIGSEGV)\nreturn prompt"
-    for isolation in ("fresh", "worker"):
-        spec = contract(COMPLETES, prompts=("a", "b", "c"), agent={**NO_TOOLS, "isolation": isolation})
-        result = project(spec, agent(body), name=isolation).run("--no-preflight")
-        assert [t["ending"] for t in result.trials] == ["answered", "crashed", "answered"]
-        assert "SIGSEGV" in result.trials[1]["detail"]
-
-
-def test_2_the_host_killed_by_the_agent_is_the_agents_doing(project: MakeProject) -> None:
-    body = "if prompt == 'b': os.kill(os.getppid(), signal.SIGKILL); time.sleep(5)\nreturn prompt"
-    spec = contract(COMPLETES, prompts=("a", "b", "c"), agent=NO_TOOLS)
-    result = project(spec, agent(body)).run("--concurrency", "1")
-    assert [t["outcome"] for t in result.trials] == ["pass", "fail", "pass"]
 
 
 @pytest.mark.parametrize("status", [400, 503])

@@ -78,25 +78,6 @@ def test_2_preflight_unreachable_agent_with_json(project: MakeProject) -> None:
     assert result.json["passed"] is False
 
 
-# "... imported or started ... exit ... 4"
-@pytest.mark.parametrize(
-    ("agent", "told"),
-    [
-        ("import no_such_thing_anywhere\n", "no_such_thing_anywhere"),
-        ("raise ValueError('half made')\n", "half made"),
-        ("import sys\nsys.exit(9)\n", "exit(9)"),
-        ("x = 1\n", "ask"),
-        ("def ask(:\n", "SyntaxError"),
-    ],
-)
-def test_2_preflight_import_failure_is_exit_4(project: MakeProject, agent: str, told: str) -> None:
-    made = project(contract(ANY, agent={"type": "python", "endpoint": "agent:ask"}), agent)
-    result = made.show()
-    assert result.code == 4
-    assert told in result.err
-    assert not (made.folder / ".holdfast" / "runs" / "0001").exists()
-
-
 # "or a reply with nothing at `response_path` ... exit 4 and the body shown"
 def test_2_preflight_nothing_at_response_path_is_exit_4_with_the_body_shown(project: MakeProject, serve: Serve) -> None:
     server = serve(lambda asked: (200, json.dumps({"reply": {"words": "here I am"}})))
@@ -106,13 +87,6 @@ def test_2_preflight_nothing_at_response_path_is_exit_4_with_the_body_shown(proj
     assert "$.answer.text" in result.err
     assert "here I am" in result.err
     assert len(server.requests) == 1
-
-
-# "an unreadable reply after a good preflight" is the agent's doing; so is a bad status in it.
-def test_2_preflight_goes_on_when_the_agent_answers_badly(project: MakeProject, serve: Serve) -> None:
-    server = serve(lambda asked: (500, "broken"))
-    result = project(contract([rule("done", "completes")], agent=server.section())).run()
-    assert (result.code, result.cell["outcome"]) == (1, "fail")
 
 
 # "Where state could leak and no reset is set (an HTTP agent already running, `worker`, `inline`) it is asked twice"
@@ -131,12 +105,6 @@ def test_2_preflight_asks_once_where_a_reset_is_set(project: MakeProject, serve:
     result = project(contract(ANY, agent=server.section(reset_endpoint="/reset"))).run()
     assert len(server.asked()) == 2
     assert result.json["warnings"] == []
-
-
-def test_2_preflight_asks_a_fresh_agent_once(project: MakeProject) -> None:
-    made = project(contract(ANY), ASKED)
-    made.run()
-    assert len(made.lines("asked")) == 2
 
 
 # "if the answers differ, the documented warning, verbatim, once, on stderr and in the report"

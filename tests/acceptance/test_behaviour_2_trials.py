@@ -77,11 +77,3 @@ def test_2_params_make_cells_of_their_own_and_reach_the_agent(project: MakeProje
     result = project({**spec, "agent": {"type": "python", "endpoint": "agent:ask"}}, agent).run()
     cells = {cell["params"]["region"]: cell["outcome"] for cell in result.part["cells"]}
     assert cells == {"eu": "pass", "us": "fail"}
-
-
-# "Contract trials ask `golden_prompts`"; a prompt written twice is one trial.
-def test_2_every_golden_prompt_is_asked_in_every_cell(project: MakeProject) -> None:
-    made = project(contract([rule("cites", value="source")], [CALM, DOWN], prompts=("a", "b")))
-    result = made.run()
-    for cell in result.cells.values():
-        assert [trial["prompt"] for trial in cell["trials"]] == ["a", "b"]

@@ -75,12 +75,6 @@ def test_3_exit_4_usage(project: MakeProject, args: tuple[str, ...]) -> None:
     assert "Traceback" not in result.err
 
 
-def test_3_exit_4_configuration(project: MakeProject) -> None:
-    result = project(contract([rule("a", "regex", pattern="(")])).command("contract", "run")
-    assert result.code == 4
-    assert "Nothing was run" in result.err
-
-
 # "5 if no cell counted"
 def test_3_exit_5_no_cell_counted(project: MakeProject) -> None:
     made = project(contract([rule("a", value="x", negate=True)], agent=NO_TOOLS), "def ask(prompt):\n    pass\n")
@@ -152,13 +146,6 @@ def test_3_contract_score_prints_the_number_alone_and_exits_alike(
     assert (relaxed.out, relaxed.code) == (out, 0)
 
 
-def test_3_contract_score_as_a_command_of_its_own(project: MakeProject) -> None:
-    made = project(contract([ANY, rule("no", value="unicorn")]))
-    result = made.command("contract", "score")
-    assert (result.out, result.code) == ("50.00\n", 1)
-    assert made.command("contract", "score", "--min-score", "40").code == 0
-
-
 def test_3_contract_score_exit_zero_does_not_hide_a_broken_spec(project: MakeProject) -> None:
     result = project("agent: {}\n").cli("contract", "score", "--exit-zero")
     assert (result.out, result.code) == ("", 4)
@@ -168,10 +155,3 @@ def test_3_contract_score_takes_the_same_options(project: MakeProject) -> None:
     made = project(contract([ANY, rule("no", value="unicorn")]))
     assert made.cli("contract", "score", "--invariant", "any").out == "100.00\n"
     assert made.cli("contract", "score", "--min-score", "40").code == 0
-
-
-# The JSON document says the same as the exit code.
-@pytest.mark.parametrize(("value", "code"), [("source", 0), ("unicorn", 1)])
-def test_3_json_carries_the_exit_code(project: MakeProject, value: str, code: int) -> None:
-    result = project(contract([rule("r", value=value)])).run()
-    assert (result.code, result.json["exit_code"], result.json["passed"]) == (code, code, code == 0)

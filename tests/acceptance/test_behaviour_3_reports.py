@@ -12,7 +12,7 @@ import time
 from xml.etree import ElementTree as ET
 
 import pytest
-from cli import CALM, DOWN, HOLDFAST, MakeProject, Project, contract, python, rule, tool_fault, verdict_line
+from cli import CALM, DOWN, HOLDFAST, MakeProject, Project, contract, rule, tool_fault, verdict_line
 
 from golden_words import Golden
 from page_documents import documents
@@ -156,12 +156,6 @@ def test_3_fail_fast_stops_early(project: MakeProject) -> None:
     assert made.run("--concurrency", "1", "--no-preflight").part["trials"] == 12
 
 
-def test_3_fail_fast_without_a_failure_runs_everything(project: MakeProject) -> None:
-    made = project(contract(RULES, [CALM], prompts=("a", "b", "c")), ASKED)
-    result = made.run("--fail-fast")
-    assert (result.code, result.part["trials"]) == (0, 6)
-
-
 # In a pipe: no colour, no redraw, no line for a cell that passed, the same summary.
 @pytest.mark.parametrize(("option", "cells"), [((), 0), (("-v",), 4)])
 def test_3_a_pipe_gets_no_escape_codes_and_its_cells_with_verbose(
@@ -256,49 +250,6 @@ def ask(prompt):
     answer = json.loads(made.read("r.json"))["parts"]["contract"]["cells"][0]["trials"][0]["answer"]
     assert answer.startswith("\x1b[31mred")
     assert "\x1b" not in made.read("r.json")
-
-
-def test_3_a_hostile_exception_and_a_lone_surrogate_are_shown_harmlessly(project: MakeProject) -> None:
-    agent = (
-        "def ask(prompt):\n    if prompt == 'a':\n        return '\\ud800 half'\n"
-        "    raise ValueError('\\x1b[2J\\ud800')\n"
-    )
-    made = project(contract([rule("no", value="unicorn")], prompts=("a", "b"), agent=NO_TOOLS), agent)
-    result = made.command("contract", "run", "-v", "-o", "r.json")
-    assert result.code == 1
-    assert "\x1b" not in result.out
-    assert json.loads(made.read("r.json"))["score"] == 0.0
-
-
-# Every failure names the spec's line, shows asked, answered, because, fault and reproduce.
-def test_3_a_failure_shows_its_line_and_its_facts(project: MakeProject) -> None:
-    made = project(contract([rule("cites", value="a source says")], [CALM, DOWN], agent=python()))
-    out = made.show().out
-    block = out[out.index("✘ cites · down") :]
-    assert re.search(r"holdfast\.yaml:\d+", block)
-    for label in ("asked      hello", "answered   sorry, no source", "because    ", "fault      tool search, call 1"):
-        assert label in block
-    assert re.search(r"reproduce  holdfast .* --seed 0 --trial [0-9a-f]{12}", block)
-
-
-def test_3_quiet_prints_the_score_and_the_verdict_only(project: MakeProject) -> None:
-    out = project(contract(RULES, [CALM, DOWN])).show("-q").out
-    assert "resilience 75.00" in out
-    assert "FAIL" in out
-    assert "asked" not in out
-
-
-def test_3_json_is_alone_on_stdout(project: MakeProject) -> None:
-    result = project(contract(RULES, [CALM])).command("contract", "run", "--json")
-    assert json.loads(result.out)["score"] == 100.0
-    assert result.out.lstrip().startswith("{")
-
-
-# `output:` of the spec
-def test_3_the_specs_output_section_writes_a_report(project: MakeProject) -> None:
-    made = project(contract(RULES, output={"format": "json", "path": "out", "filename_template": "run-{run}"}))
-    made.show()
-    assert json.loads(made.read("out/run-0001.json"))["score"] == 100.0
 
 
 BLIP = """

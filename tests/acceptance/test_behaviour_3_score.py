@@ -63,16 +63,6 @@ def test_3_judged_n_of_m_cells_is_always_printed(project: MakeProject, options: 
     assert "3 of 5 cells judged (3 n/a)" in project(mixed()).show("--no-report", *options).out
 
 
-# "No counted cell: the score is `null`."
-def test_3_no_counted_cell_gives_null(project: MakeProject) -> None:
-    made = project(contract([rule("a", value="good", negate=True)], agent=NO_TOOLS), "def ask(prompt):\n    pass\n")
-    result = made.run()
-    assert (result.json["score"], result.json["passed"], result.code) == (None, False, 5)
-    shown = made.show("--no-report")
-    assert "resilience –" in shown.out
-    assert "0 of 1 cell judged" in shown.out
-
-
 # "an empty selection is not 100 %"
 def test_3_an_empty_selection_is_not_100(project: MakeProject) -> None:
     rules = [
@@ -144,65 +134,12 @@ def test_3_min_score_outside_0_to_100_is_usage(project: MakeProject, wrong: str)
     assert project(contract(severities(high=True), agent=NO_TOOLS), ECHO).run("--min-score", wrong).code == 4
 
 
-# "a score's interval: ... else Wilson with Kish's effective n over counted cells, labelled approximate"
-def test_3_few_prompts_give_wilson_with_kish_labelled_approximate(project: MakeProject) -> None:
-    rules = severities(critical=True, low=False)
-    made = project(contract(rules, agent=NO_TOOLS), ECHO)
-    interval = made.run().part["interval"]
-    assert (interval["method"], interval["approximate"]) == ("kish", True)
-    assert 0 < interval["low"] < 75 < interval["high"] < 100
-    assert "95 %" not in made.show("--no-report").out, "of one prompt it says nothing"
-    made.write(contract(rules, agent=NO_TOOLS, prompts=("a", "b", "c", "d", "e")))
-    assert "approximate, calm 75.00)" in made.show("--no-report").out
-
-
-# "cluster bootstrap by prompt from 8 prompts on"
-def test_3_eight_prompts_give_a_bootstrap_by_prompt(project: MakeProject) -> None:
-    prompts = tuple(f"p{i}" for i in range(8))
-    rules = [rule("all", value="good"), rule("most", "regex", pattern="p[1-7]"), rule("ok", value="good")]
-    made = project(contract(rules, prompts=prompts, agent=NO_TOOLS, isolation="scenario"), ECHO)
-    interval = made.run().part["interval"]
-    assert interval["method"] == "bootstrap"
-    assert interval["low"] <= 66.67 <= interval["high"]
-    assert "approximate)" not in made.show("--no-report").out
-    seven = project(contract(rules, prompts=prompts[:7], agent=NO_TOOLS, isolation="scenario"), ECHO, name="seven")
-    assert seven.run().part["interval"]["method"] == "kish"
-
-
 # "one replica says `1 replica: try --replicas 5`"
 def test_3_one_replica_says_that_it_cannot_tell_luck_from_skill(project: MakeProject) -> None:
     made = project(contract(severities(high=True), agent=NO_TOOLS), ECHO)
     line = "1 replica: try --replicas 5"
     assert line in made.show("--no-report").out
     assert line not in made.show("--no-report", "--replicas", "2").out
-
-
-# "calm" and "under chaos" are told apart
-def test_3_calm_and_chaos_have_numbers_of_their_own(project: MakeProject) -> None:
-    rules = [rule("source", value="a source says"), rule("any", "regex", pattern=".")]
-    result = project(contract(rules, [CALM, DOWN])).run()
-    assert (result.json["score"], result.part["calm"], result.part["chaos"]) == (75.0, 100.0, 50.0)
-
-
-def test_3_a_selection_scores_only_what_was_selected(project: MakeProject) -> None:
-    made = project(contract([rule("source", value="a source says")], [CALM, DOWN], agent=python()))
-    assert made.run("--scenario", "calm").json["score"] == 100.0
-    assert made.run("--scenario", "d*").json["score"] == 0.0
-    assert made.run("--scenario", "calm", "--scenario", "down").json["score"] == 50.0
-
-
-# "paired difference, per rule and prompt, chaos minus calm, in points"
-def test_3_chaos_stands_beside_calm_as_a_paired_difference(project: MakeProject) -> None:
-    rules = [rule("sourced", value="source"), rule("says", value="a source says")]
-    made = project(
-        contract(rules, [CALM, DOWN], agent=python(), prompts=("a", "b", "c", "d", "e"), isolation="scenario")
-    )
-    paired = made.run().part["paired"]
-    assert (paired["points"], paired["pairs"]) == (-50.0, 10)
-    assert paired["interval"]["low"] < -50 < paired["interval"]["high"]
-    assert "50.0 points" in made.show("--no-report").out
-    calm = project(contract(rules, [CALM], agent=python()), name="calm")
-    assert calm.run().part["paired"] is None
 
 
 FEW, ENOUGH = tuple(f"p{n}" for n in range(4)), tuple(f"p{n}" for n in range(5))

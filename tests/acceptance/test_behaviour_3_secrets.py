@@ -157,39 +157,6 @@ def test_3_an_observation_that_was_masked_is_not_passed_when_it_is_judged_on_res
     assert resumed.cell["outcome"] == "unproven"
 
 
-# "under 6 characters: refused as a secret"
-@pytest.mark.parametrize(("value", "code"), [("12345", 4), ("", 4), ("123456", 1)])
-def test_3_a_secret_under_6_characters_is_refused(project: MakeProject, serve: Serve, value: str, code: int) -> None:
-    server = serve(echoing)
-    made = project(contract([rule("no", value="unicorn")], agent=server.section(headers={"Authorization": "${TOKEN}"})))
-    result = made.show(env={"TOKEN": value})
-    assert result.code == code
-    if code == 4:
-        assert "TOKEN" in result.err
-        assert server.requests == []
-
-
-# "`validate` warns on unset variables ...; a run refuses"
-@pytest.mark.parametrize("place", ["headers", "endpoint"])
-def test_3_an_unset_variable_is_warned_of_by_validate_and_refused_by_a_run(
-    project: MakeProject, serve: Serve, place: str
-) -> None:
-    server = serve(echoing)
-    more = {"headers": {"Authorization": "${NOT_SET_ANYWHERE}"}} if place == "headers" else {}
-    section = {**server.section(**more)}
-    if place == "endpoint":
-        section["endpoint"] = "http://127.0.0.1:${NOT_SET_ANYWHERE}/"
-    made = project(contract(ANY, agent=section))
-    checked = made.cli("validate")
-    assert checked.code == 0
-    assert "NOT_SET_ANYWHERE is not set" in checked.err
-    result = made.show()
-    assert result.code == 4
-    assert "NOT_SET_ANYWHERE" in result.err
-    assert server.requests == []
-    assert not list((made.folder / ".holdfast" / "runs").glob("0*"))
-
-
 KEY = "sk-abcdefghij0123456789"
 
 

@@ -1,60 +1,162 @@
-"""The contract format, chaos: every key of tool and model faults changes what is met."""
+"""The contract format, chaos: attacks on the input, faults of tools, `simulate: answer`."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
-from files1 import CALM, RULES, project, tell
-from telling_agent import AGENT, SECTION, run
+import pytest
+from files1 import (
+    CALM,
+    RULES,
+    Told,
+    contract_run,
+    http_agent,
+    http_section,
+    project,
+    tell,
+)
 
+from page_documents import documents
 
-def tool(folder: Path, fault: str, prompt: str = "total") -> list[str]:
-    """The lines of the agent's answer with one fault on `search`."""
-    told = run(folder, f"tool_faults: [{{tool: search, {fault}}}]", prompt)
-    assert told.code in (0, 1, 5), told
-    return str(told.trial("cites", "x")["answer"]).splitlines()
-
-
-def llm(folder: Path, fault: str) -> str:
-    told = run(folder, f"llm_faults: [{{{fault}}}]")
-    return str(told.trial("cites", "x")["answer"]).splitlines()[-1].removeprefix("model: ")
-
-
-# -- tool_faults: modes and their settings --------------------------------------------------------
-def test_error_defaults_to_503_and_takes_code_and_message(tmp_path: Path) -> None:
-    line = tool(tmp_path, "mode: error")[1]
-    assert line.startswith("search 1: InjectedError|")
-    assert '"status_code": 503' in line
-    line = tool(tmp_path, "mode: error, error_code: 418, message: short and stout")[1]
-    assert '"status_code": 418' in line
-    assert "short and stout" in line
+AGENT = """
+import json
 
 
-def test_timeout_raises_timeout_error_after_its_delay(tmp_path: Path) -> None:
-    told = run(tmp_path, "tool_faults: [{tool: search, mode: timeout, delay_ms: 300}]")
-    assert "search 1: TimeoutError|" in told.trial("cites", "x")["answer"]
-    assert told.trial("cites", "x")["latency_ms"] >= 300
+def search(query):
+    return "source on " + query
 
 
-def test_slow_gives_the_real_reply_late(tmp_path: Path) -> None:
-    told = run(tmp_path, "tool_faults: [{tool: search, mode: slow, delay_ms: 250}]")
+def look(query, limit=3):
+    return {"rows": [1, 2, 3, 4, 5, 6], "total": 6, "text": "source " + query}
+
+
+def model(prompt):
+    return "The source says that this is a rather long answer with very many words in it, " + prompt
+
+
+def tried(call, *args):
+    try:
+        return call(*args)
+    except Exception as failure:
+        told = {name: getattr(failure, name, None) for name in ("status_code", "retry_after", "body")}
+        return f"{type(failure).__name__}|{failure}|{json.dumps(told, default=str)}"
+
+
+def answer(prompt):
+    calls = int(prompt) if prompt.isdigit() else 1
+    lines = [f"asked {prompt}"]
+    for n in range(calls):
+        lines.append(f"search {n + 1}: {tried(search, prompt)}")
+    lines.append(f"look: {tried(look, prompt)}")
+    lines.append(f"model: {tried(model, prompt)}")
+    return "\\n".join(str(line) for line in lines)
+"""
+SECTION = """
+agent: {type: python, endpoint: "bot:answer", tools: ["bot:search", "bot:look"], llm: "bot:model"}
+golden_prompts: [%s]
+"""
+
+
+def run(folder: Path, scenario: str, prompt: str = "total", *args: str) -> Told:
+    """A run of that one scenario."""
+    spec = SECTION % prompt + RULES + CALM + f"  - {{name: x, {scenario}}}\n"
+    return contract_run(folder, spec, AGENT, "--scenario", "x", *args)
+
+
+def source(request: Any) -> Any:
+    return {"output": "source"}
+
+
+# -- faults ---------------------------------------------------------------------------------------
+
+
+ATTACKS = {
+    "memory_poisoning": "payload: ZEBRA",
+    "overflow": "inject_tokens: 50",
+    "conflicting_context": "",
+    "injection_via_context": "",
+}
+
+
+@pytest.mark.parametrize("kind", ATTACKS)
+def test_context_attacks_on_the_input_are_met_by_a_running_agent(tmp_path: Path, kind: str) -> None:
+    with http_agent(source) as agent:
+        attack = f"  - {{name: x, context_attacks: [{{type: {kind}, {ATTACKS[kind]}}}]}}\n"
+        told = contract_run(tmp_path, http_section(agent) + RULES + CALM + attack)
+        assert told.code == 0, told
+        assert told.cell("cites", "x")["met"] is True
+        asked = [r.json["input"] for r in agent.asked()]
+    changed = [text for text in asked if text != "What is the total?"]
+    assert len(changed) == 1
+    assert "What is the total?" in changed[0]
+    assert len(changed[0]) > len("What is the total?") + 4
+
+
+# -- agent.simulate: answer -----------------------------------------------------------------------
+SIMULATED = CALM + "  - {name: cut, llm_faults: [{mode: truncated_response, max_tokens: 3}]}\n"
+
+
+def _simulated(folder: Path, *args: str) -> Told:
+    with http_agent(lambda r: {"output": "one two three four five source"}) as agent:
+        project(folder, http_section(agent, ", simulate: answer") + RULES.replace("source}", "one}") + SIMULATED)
+        return tell(folder, "contract", "run", *args)
+
+
+def test_simulate_answer_damages_the_answer(tmp_path: Path) -> None:
+    told = _simulated(tmp_path, "--json")
+    assert told.code == 0
+    assert "five" not in told.trial("cites", "cut")["answer"]
+    assert (told.cell("cites", "cut")["simulated"], told.cell("cites")["simulated"]) == (True, False)
+    assert any("simulated" in note for note in told.json["notes"])
+    assert any("simulated" in note for note in told.trial("cites", "cut")["notes"])
+
+
+def test_simulated_cells_are_marked_in_every_report_even_when_they_pass(tmp_path: Path) -> None:
+    told = _simulated(tmp_path, "-o", "r.xml", "-o", "r.md", "-o", "r.html")
+    assert told.code == 0
+    row = next(line for line in told.out.splitlines() if line.lstrip().startswith("cites"))
+    assert row.split()[-3:] == ["✔", "✔", "s"]
+    assert "s simulated" in told.out
+    xml, md, html = ((tmp_path / f"r.{suffix}").read_text() for suffix in ("xml", "md", "html"))
+    cases = {
+        case.get("classname"): ElementTree.tostring(case, "unicode")
+        for case in ElementTree.fromstring(xml).iter("testcase")
+    }
+    assert ("simulated" in cases["cut"], "simulated" in cases["no-chaos"]) == (True, False)
+    assert "| cites | medium | ✔ | ✔ s |" in md.splitlines()
+    assert "s simulated" in md
+    matrix = documents(html)["run/matrix"]
+    assert [matrix["strings"][flags] for flags in matrix["flags"]] == ["", "simulated"]
+
+
+# -- context_attacks ------------------------------------------------------------------------------
+
+
+def test_indirect_injection_comes_with_tool_results(tmp_path: Path) -> None:
+    told = run(tmp_path, "context_attacks: [{type: indirect_injection, payloads: [ZEBRA]}]")
+    lines = told.trial("cites", "x")["answer"].splitlines()
+    assert lines[0] == "asked total"
     assert "source on total" in told.trial("cites", "x")["answer"]
-    assert 250 <= told.trial("cites", "x")["latency_ms"] < 5000
+    assert "ZEBRA" in told.trial("cites", "x")["answer"]
 
 
-def test_stale_on_a_first_call_has_no_effect(tmp_path: Path) -> None:
-    told = run(tmp_path, "tool_faults: [{tool: look, mode: stale}]")
-    assert [met["effect"] for met in told.trial("cites", "x")["faults"]] == ["no_effect"]
-    assert told.cell("cites", "x")["outcome"] == "unproven"
-    assert told.code == 5
+# -- an agent that Holdfast did not start ---------------------------------------------------------
+def test_simulated_tool_error_and_timeout_are_endings(tmp_path: Path) -> None:
+    def ended(mode: str) -> Any:
+        with http_agent(lambda r: {"output": "source"}) as agent:
+            section = f"agent: {{endpoint: {agent.url}/ask, simulate: answer}}\ngolden_prompts: [x]\n"
+            told = contract_run(
+                tmp_path, section + RULES + CALM + f"  - {{name: x, tool_faults: [{{tool: any, mode: {mode}}}]}}\n"
+            )
+            return told.trial("cites", "x")["ending"], told.cell("cites", "x")["simulated"]
+
+    assert ended("error") == ("http_error", True)
+    assert ended("timeout, delay_ms: 1") == ("timeout", True)
 
 
 # -- tool_faults: target and schedule -------------------------------------------------------------
-def test_tool_is_a_name_or_a_glob(tmp_path: Path) -> None:
-    told = run(tmp_path, "tool_faults: [{tool: 'l*', mode: error}]")
-    assert {met["target"] for met in told.trial("cites", "x")["faults"]} == {"look"}
-    told = run(tmp_path, "tool_faults: [{tool: '*', mode: error}]")
-    assert {met["target"] for met in told.trial("cites", "x")["faults"]} == {"look", "search"}
 
 
 def test_a_match_url_that_no_call_meets_proves_nothing(tmp_path: Path) -> None:
@@ -64,13 +166,3 @@ def test_a_match_url_that_no_call_meets_proves_nothing(tmp_path: Path) -> None:
     told = tell(tmp_path, "contract", "run", "--json")
     assert told.code == 5
     assert told.cell("cites", "x")["outcome"] == "unproven"
-
-
-# -- llm_faults -----------------------------------------------------------------------------------
-CALM_LLM = "The source says that this is a rather long answer with very many words in it, total"
-
-
-def test_truncated_response_defaults_to_ten_tokens(tmp_path: Path) -> None:
-    ten, three = llm(tmp_path, "mode: truncated_response"), llm(tmp_path, "mode: truncated_response, max_tokens: 3")
-    assert ten.split() == CALM_LLM.split()[:10]
-    assert three.split() == CALM_LLM.split()[:3]

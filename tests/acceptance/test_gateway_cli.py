@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from cli import CALM, HOLDFAST, MakeProject, Project, Result, contract, finish, rule, wait_until
-from plane_agents import ECHO, PYTHON, SCRIPTED, equip, ledger, quick, run, trace
+from plane_agents import ECHO, PYTHON, SCRIPTED, equip, ledger, quick, run
 
 FLOOD = {"name": "limit", "llm_faults": [{"mode": "rate_limit"}]}
 RULES = [rule("echoes", value="you said")]
@@ -276,23 +276,6 @@ def test_the_wrong_token_gets_nothing(project: MakeProject) -> None:
         assert ask_model(wrong)[0] in (404, 503)
         result = quick(found, "--scenario", "calm")
     assert result.code == 0
-
-
-@pytest.mark.parametrize(
-    ("more", "path"),
-    [({"command": "x"}, "agent.gateway"), ({"simulate": "answer"}, "agent.simulate")],
-)
-def test_keys_that_do_not_go_with_a_gateway_are_refused(project: MakeProject, more: dict[str, Any], path: str) -> None:
-    result = made(project, agent=more).cli("validate", "--json")
-    assert (result.code, [e["path"] for e in result.json["errors"]]) == (4, [path])
-
-
-def test_its_trace_is_told_like_any_other(project: MakeProject) -> None:
-    found = made(project, matrix=[CALM])
-    with gateway(found) as environ, agent(found, environ):
-        result = quick(found, "--no-preflight")
-    (event,) = trace(found, result.trial)
-    assert (event["event_type"], event["tool"], event["status"]) == ("llm_call", "gpt-4o", 200)
 
 
 # -- an agent that was started without the variables -------------------------------------------------

@@ -145,24 +145,11 @@ def test_runs_that_cannot_be_read_are_listed_with_the_reason_and_hide_no_other(t
     assert shown.out.count("unreadable") == 3
 
 
-def test_a_run_that_was_deleted_is_forgotten(two: Project) -> None:
-    two.cli("runs")
-    shutil.rmtree(rundir(two, "0001"))
-    assert [row["id"] for row in two.cli("runs", "--json").json["runs"]] == ["0002"]
-
-
 def test_a_run_that_was_resumed_is_read_again(two: Project) -> None:
     unseal(two, "0002")
     assert two.cli("runs", "--json").json["runs"][0]["exit_code"] == 2
     assert two.cli("contract", "run", "--resume", "latest", "-q").code == 1
     assert two.cli("runs", "--json").json["runs"][0]["exit_code"] == 1
-
-
-def test_a_damaged_history_is_made_again(two: Project) -> None:
-    before = two.cli("runs").out
-    (two.folder / ".holdfast" / "history" / "0001.json").write_bytes(b"not JSON" * 100)
-    shown = two.cli("runs")
-    assert (shown.code, shown.out, shown.err) == (0, before, "")
 
 
 def test_two_runs_and_two_looks_at_once(two: Project) -> None:

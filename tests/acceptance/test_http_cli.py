@@ -11,7 +11,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import pytest
 from cli import CALM, Asked, MakeProject, Project, Reply, Serve, Server, contract, rule
 from plane_agents import ECHO, command, equip, ledger, quick, trace
 
@@ -25,7 +24,6 @@ except Exception as broken:
     print("no reply:", type(broken).__name__)
 """
 ANSWERS = [rule("answers", "completes")]
-SLOW = {"mode": "slow", "delay_ms": 10}
 BODY = '{"rows": [1, 2, 3, 4], "ok": true}'
 
 
@@ -84,31 +82,11 @@ def test_every_tool_mode_acts_on_a_url(project: MakeProject, serve: Serve) -> No
     assert asked == len(TOOL) - len({"error", "timeout", "rate_limit", "auth_expired", "phantom_success", "flapping"})
 
 
-def test_lost_reply_is_done_and_its_answer_lost(project: MakeProject, serve: Serve) -> None:
-    server = serve(rows)
-    result = quick(api(project, server, tool(server, "lost_reply")), "--no-preflight")
-    assert len(server.requests) == 1
-    assert "no reply" in result.trial["answer"]
-
-
 HTTP = {
     "latency": {"delay_ms": 30}, "bandwidth": {"rate": 1}, "down": {}, "timeout": {"delay_ms": 30}, "reset_peer": {},
     "slicer": {"average_size": 5}, "limit_data": {"bytes": 10}, "slow_close": {"delay_ms": 10}, "dns_failure": {},
     "partition": {"times": 1},
 }  # fmt: skip
-WHOLE = ("latency", "bandwidth", "slicer", "slow_close")
-
-
-def test_every_http_fault_acts_on_a_url(project: MakeProject, serve: Serve) -> None:
-    server = serve(rows)
-    found = api(project, server, *[http(server, mode, **more) for mode, more in HTTP.items()])
-    (found.folder / "talk.py").write_text(found.read("talk.py").replace("timeout=20", "timeout=2"))
-    result = quick(found, "--no-preflight")
-    for mode in HTTP:
-        trial = result.cells[("answers", mode)]["trials"][0]
-        assert met(trial)[:1] == [("http", mode, "met")], (mode, trial)
-        whole = trial["answer"].strip() == f"200 {BODY}"
-        assert whole == (mode in WHOLE), (mode, trial["answer"])
 
 
 def test_what_no_fault_names_passes_untouched_and_is_in_the_trace(project: MakeProject, serve: Serve) -> None:
@@ -139,15 +117,6 @@ def test_unmatched_loopback_is_not_sent_through_the_proxy_at_all(project: MakePr
     assert quick(named, "--no-preflight").trial["answer"].strip() == ""
 
 
-def test_a_place_that_the_spec_names_and_that_is_down_is_an_error(project: MakeProject) -> None:
-    agent = command(env={"URL": "http://127.0.0.1:9/v1/x"})
-    late = {"name": "late", "tool_faults": [{"tool": "x", "match_url": "http://127.0.0.1:9/*", **SLOW}]}
-    found = equip(project(contract([rule("rows", value="rows")], [late], agent=agent), FETCHES))
-    result = quick(found, "--no-preflight")
-    assert (result.code, result.cell["outcome"]) == (3, "error")
-    assert result.trial["reason"].startswith("127.0.0.1:9 ")
-
-
 def test_the_write_that_is_repeated_after_a_lost_reply_is_found(project: MakeProject, serve: Serve) -> None:
     source = """
 import json, os, talk
@@ -167,14 +136,6 @@ for attempt in range(2):
         ("once", "calm"): "pass", ("once", "lost_reply"): "fail",
         ("recovers", "calm"): "unproven", ("recovers", "lost_reply"): "pass",
     }  # fmt: skip
-
-
-def test_match_url_and_url_are_checked_at_validate(project: MakeProject, serve: Serve) -> None:
-    server = serve(rows)
-    bad = {"name": "bad", "http_faults": [{"mode": "down", "match_url": ""}, {"mode": "dwon"}]}
-    result = api(project, server, bad).cli("validate", "--json")
-    assert result.code == 4
-    assert len(result.json["errors"]) == 2
 
 
 def test_an_injection_in_a_page_reaches_the_agent_and_its_success_is_seen(project: MakeProject, serve: Serve) -> None:
@@ -285,13 +246,6 @@ def test_tls_to_a_place_that_a_fault_names_is_opened_by_a_ca_that_the_agent_trus
     assert answers["down"].startswith("no reply")
     assert answers["tls"].startswith("no reply")
     assert {entry[1:] for entry in ledger(found)} >= {("http", f"{url}/rows", 1, "error", "met")}
-
-
-@pytest.mark.parametrize("variable", TRUST)
-def test_each_variable_of_trust_leads_to_our_ca(project: MakeProject, variable: str) -> None:
-    source = f"import os, ssl\nprint(ssl.create_default_context(cafile=os.environ[{variable!r}]).cert_store_stats())\n"
-    found = equip(project(contract(ANSWERS, [CALM], agent=command()), source))
-    assert "x509_ca" in found.run("--no-preflight").trial["answer"]
 
 
 def test_a_client_that_refuses_our_certificate_is_shown_and_its_cell_is_unproven_never_green(

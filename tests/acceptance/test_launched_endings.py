@@ -16,18 +16,6 @@ def made(project: MakeProject, agent: dict[str, Any], source: str = "", **more: 
     return equip(project(contract(ANSWERS, [CALM], agent=agent) | more, source), ECHO)
 
 
-# -- agents that never begin ----------------------------------------------------------------------
-
-
-def test_one_that_exits_before_it_is_ready_ends_the_run_with_its_last_words(project: MakeProject) -> None:
-    found = made(project, server(command="echo cannot load the model >&2; exit 7"))
-    result = found.command("contract", "run")
-    assert result.code == 4
-    assert "code 7 " in result.err
-    assert "[agent-not-ready]" in result.err
-    assert "cannot load the model" in result.err
-
-
 # -- agents that end in their trial -------------------------------------------------------------
 
 
@@ -45,23 +33,6 @@ def test_whatever_it_forks_is_ended_with_it(project: MakeProject) -> None:
     result = run(found, "--replicas", "2", env={MARK: "forks"})
     assert {t["answer"].strip() for t in result.trials} == {"left them"}
     assert marked("forks") == []
-
-
-POLITE = """
-import signal, sys, time
-def leave(*_):
-    open("was_told", "w").write("yes")
-    sys.exit(0)
-signal.signal(signal.SIGTERM, leave)
-time.sleep(300)
-"""
-
-
-def test_one_that_takes_too_long_gets_sigterm_first(project: MakeProject) -> None:
-    found = made(project, command(timeout=1000), POLITE)
-    (trial,) = quick(found, "--no-preflight").trials
-    assert (trial["ending"], trial["notes"]) == ("timeout", [])
-    assert found.read("was_told") == "yes"
 
 
 # -- agents that go on after their trial ----------------------------------------------------------
@@ -142,22 +113,6 @@ def test_ctrl_c_while_a_server_is_being_started_leaves_no_orphan(project: MakePr
     process.send_signal(signal.SIGINT)
     assert finish(process, 10).code == 2
     assert none_left("int-start", 0.5)
-
-
-def test_a_killed_run_of_a_launched_agent_is_taken_up_where_it_was_left(project: MakeProject) -> None:
-    source = "import sys, talk\nprompt = sys.stdin.read()\nprint(talk.ask(prompt))\nopen('asked', 'a').write(prompt)\n"
-    spec = contract(ANSWERS, [CALM], prompts=tuple("abcdefgh"), agent=command(), models=SCRIPTED)
-    found = equip(project(spec, source), ECHO)
-    process = found.start("contract", "run", "--no-preflight", "--no-report", "--concurrency", "1")
-    wait_until(lambda: len(found.stored("observations-0.jsonl")) >= 2)
-    process.kill()
-    process.communicate(timeout=10)
-    done = len(found.stored("observations-0.jsonl"))
-    before = len(found.read("asked"))
-    result = quick(found, "--resume", "1", "--no-preflight")
-    assert result.code == 0, result.err
-    assert {t["answer"] for t in result.trials} == {f"you said {p}" for p in "abcdefgh"}
-    assert len(found.read("asked")) <= before + 8 - done
 
 
 def test_a_stored_run_is_judged_and_shown_after_the_agent_and_its_script_are_gone(project: MakeProject) -> None:

@@ -85,25 +85,6 @@ def test_it_inherits_no_socket_and_no_way_to_a_control_interface(project: MakePr
     }  # fmt: skip
 
 
-PROBES = """
-import json, os, talk
-base = os.environ["OPENAI_BASE_URL"].rsplit("/openai", 1)[0]
-said = {}
-for path in ("/", "/control", "/ledger/", "/openai", "/mcp", "/mcp/", "/mcp/none", "/../", "/%2e%2e/", "/x/"):
-    for method in ("GET", "POST", "DELETE"):
-        said[method + " " + path] = talk.request(method, base + path, "{}" if method == "POST" else None)[0]
-print(json.dumps(said))
-"""
-
-
-def test_nothing_but_the_planes_answers_on_its_own_address(project: MakeProject) -> None:
-    found = hostile(project, PROBES)
-    result = quick(found, "--no-preflight", env={"OPENAI_API_KEY": ""})
-    said = json.loads(result.trial["answer"])
-    assert result.err == ""
-    assert set(said.values()) <= {400, 404, 405, 501, 502}, said
-
-
 def test_the_files_of_a_run_are_its_owners_alone(project: MakeProject) -> None:
     """Without a sandbox the agent has the user's rights, which every report says; other users have none."""
     found = hostile(project, "print('hi')")
@@ -165,55 +146,6 @@ def test_the_proxy_refuses_this_machine_link_local_and_metadata_with_a_note(proj
     assert {e["status"] for e in trace(found, result.trial)} == {403}
 
 
-WITHOUT = """
-import http.client, json, os
-from urllib.parse import urlsplit
-parts = urlsplit(os.environ["HTTP_PROXY"])
-said = []
-for headers in ({}, {"Proxy-Authorization": "Basic aG9sZGZhc3Q6d3Jvbmc="}, {"Proxy-Authorization": "Bearer x"}):
-    line = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
-    line.request("GET", "http://example.test/", headers=headers)
-    said.append(line.getresponse().status)
-    line.close()
-print(json.dumps(said))
-"""
-
-
-def test_the_proxy_asks_for_the_trials_own_password(project: MakeProject) -> None:
-    assert json.loads(quick(hostile(project, WITHOUT), "--no-preflight").trial["answer"]) == [407, 407, 407]
-
-
-HUGE = """
-import http.client, json, os
-from urllib.parse import urlsplit
-url = urlsplit(os.environ["OPENAI_BASE_URL"])
-said = []
-def send(head, body=b""):
-    import socket
-    with socket.create_connection((url.hostname, url.port), 10) as line:
-        try:
-            line.sendall(head + body)
-            line.settimeout(10)
-            said.append(line.recv(64).decode("latin-1")[:12])
-        except OSError as broken:
-            said.append(type(broken).__name__)
-send(b"GET /" + b"a" * 1_000_000 + b" HTTP/1.1\\r\\n\\r\\n")
-send(b"GET / HTTP/1.1\\r\\n" + b"X: " + b"b" * 1_000_000 + b"\\r\\n\\r\\n")
-send(b"\\x16\\x03\\x01 nonsense \\r\\n\\r\\n")
-send(b"POST / HTTP/1.1\\r\\nContent-Length: -5\\r\\n\\r\\n")
-send(b"POST / HTTP/1.1\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\nzz\\r\\n")
-import talk
-print(json.dumps([said, talk.ask("still there")]))
-"""
-
-
-def test_nonsense_on_the_wire_ends_only_its_own_connection(project: MakeProject) -> None:
-    said, last = json.loads(quick(hostile(project, HUGE), "--no-preflight").trial["answer"])
-    assert len(said) == 5
-    assert not any("200" in status for status in said), said
-    assert last == "you said still there"
-
-
 FLOODS = """
 import threading, talk
 def go():
@@ -268,18 +200,6 @@ serves.main()
     found = hostile(project, source, server())
     (address,) = json.loads(quick(found, "--no-preflight").trial["answer"])
     assert address.startswith("0100007F:")
-
-
-def test_control_codes_in_what_it_says_are_shown_and_not_sent(project: MakeProject) -> None:
-    source = "import talk\nprint(talk.ask('\\x1b[2J\\x07<script>'), end='\\x1b]0;title\\x07')\n"
-    found = hostile(project, source, matrix=[CALM])
-    found.write({**contract([rule("never", value="zebra")], [CALM], agent=command()), "models": SCRIPTED})
-    shown = found.command("contract", "run", "-v")
-    assert shown.code == 1
-    assert "\x1b[2J" not in shown.out + shown.err
-    assert "\x1b]0" not in shown.out + shown.err
-    assert "\x07" not in shown.out + shown.err
-    assert "<script>" not in (rundir(found) / "report.html").read_text().split("you said")[-1][:200]
 
 
 SCRIBBLES = """

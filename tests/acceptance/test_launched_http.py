@@ -32,43 +32,11 @@ def test_a_server_beside_its_endpoint_is_started_and_its_model_calls_are_met(pro
     assert result.trial["trace"]["calls"] == 1
 
 
-def test_fresh_is_a_new_process_on_a_port_of_its_own_for_every_trial(project: MakeProject) -> None:
-    found = made(project, server(), replicas=4)
-    seen = answers(quick(found, "--concurrency", "2"))
-    assert len({pid for pid, _, _ in seen}) == 4
-    assert len({port for _, port, _ in seen}) == 4
-    assert {asked for _, _, asked in seen} == {"1"}
-    started = dict(line.split() for line in found.lines("started.log"))
-    assert len(started) > 4  # the preflight's, and a spare that was not needed
-    assert all(started[pid] == port for pid, port, _ in seen)
-
-
-def test_worker_keeps_one_per_slot_and_resets_it_before_every_trial(project: MakeProject) -> None:
-    found = made(project, server(reset_endpoint="/reset"), replicas=4)
-    result = quick(found, "--concurrency", "1")
-    assert {asked for _, _, asked in answers(result)} == {"1"}
-    assert len({pid for pid, _, _ in answers(result)}) == 1
-    assert "instance per slot" in result.json["kept_apart"]
-    two = answers(quick(found, "--concurrency", "2"))
-    assert len({pid for pid, _, _ in two}) <= 2
-
-
-def test_fresh_wins_over_the_default_where_there_is_a_reset(project: MakeProject) -> None:
-    found = made(project, server(reset_endpoint="/reset", isolation="fresh"), replicas=2)
-    assert len({pid for pid, _, _ in answers(quick(found))}) == 2
-
-
 def test_a_worker_without_a_reset_that_keeps_state_is_warned_of(project: MakeProject) -> None:
     found = made(project, server(isolation="worker"))
     result = quick(found)
     assert "Warning: No reset_endpoint configured." in result.err
     assert "stateful" in [one["code"] for one in result.json["warnings"]]
-
-
-def test_what_it_prints_is_kept_with_its_trial(project: MakeProject) -> None:
-    source = "import serves\nserves.answer = lambda p: print('heard', p) or 'said'\nserves.main()\n"
-    found = made(project, server(), source)
-    assert "heard hello" in quick(found).trial["output"]
 
 
 def test_verify_starts_the_agent_and_asks_it_once(project: MakeProject) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cli import CALM, HOLDFAST, MakeProject, Project, Serve, contract, rule
-from plane_agents import MARK, PYTHON, command, equip, holding, ledger, marked, quick, trace
+from plane_agents import MARK, PYTHON, command, equip, holding, marked, quick, trace
 
 SHOP = """
 import json, sys
@@ -144,32 +144,6 @@ MCP = ["session_lost", "hang", "crash_mid_call", "malformed_rpc", "tools_changed
        "result_as_error"]  # fmt: skip
 
 
-def test_every_mcp_fault_is_met_in_its_own_way(project: MakeProject) -> None:
-    found = shopping(project, CALM, *[mcp(mode) for mode in MCP], rules=ANSWERS)
-    result = quick(found, "--no-preflight")
-    calm = said(result, "calm")
-    for mode in MCP:
-        assert met(result, mode)[0][2:] == (mode, "met"), mode
-        assert said(result, mode) != calm, mode
-    assert said(result, "session_lost")["calls"][0]["error"]["code"] == -32001
-    assert said(result, "hang")["calls"][0] == {"silent": True}
-    assert said(result, "crash_mid_call")["calls"][0] == {"closed": True}
-    assert "unreadable" in said(result, "malformed_rpc")["calls"][0]
-    assert said(result, "tools_changed")["tools"] != calm["tools"]
-    poisoned = json.dumps(said(result, "tool_poisoning")["tools"])
-    assert len(poisoned) > len(json.dumps(calm["tools"]))
-    assert "error" in said(result, "result_as_error")["calls"][0]
-
-
-def test_a_fault_by_name_leaves_other_tools_alone(project: MakeProject) -> None:
-    calls = [["find", {}], ["pay", {}], ["find", {}]]
-    found = shopping(project, tool("error", times=1), calls=calls)
-    result = quick(found, "--no-preflight")
-    failed = [call["result"]["isError"] for call in said(result, "error")["calls"]]
-    assert failed == [True, False, False]
-    assert [entry[2:] for entry in ledger(found)] == [("find", 1, "error", "met")]
-
-
 def test_a_write_over_mcp_that_is_repeated_after_a_lost_reply_is_found(project: MakeProject) -> None:
     twice, lost = [["pay", {"n": 5}], ["pay", {"n": 5}]], {"name": "lost", "tool_faults": [
         {"tool": "pay", "mode": "lost_reply", "times": 1}]}  # fmt: skip
@@ -202,28 +176,6 @@ def test_servers_are_ended_with_their_agent(project: MakeProject) -> None:
     result = quick(found, env={MARK: "mcp"})
     assert result.code == 0
     assert marked("mcp") == []
-
-
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
-        ("nowhere.json", "there is no 'nowhere.json'"),
-        ({"mcpServers": {}}, "names no servers"),
-        ({"mcpServers": {"a": {"comand": "x"}}}, "neither a command nor a url"),
-        ({"mcpServers": {"a": {"type": "sse", "url": "http://h/"}}}, "sse"),
-    ],
-)
-def test_a_config_that_cannot_work_is_an_error_at_validate(project: MakeProject, config: Any, words: str) -> None:
-    result = shopping(project, CALM, agent={"mcp_config": config}).cli("validate", "--json")
-    assert (result.code, [e["path"] for e in result.json["errors"]]) == (4, ["agent.mcp_config"])
-    assert words in result.json["errors"][0]["message"]
-
-
-def test_mcp_faults_without_a_config_are_for_relays_put_there_by_hand(project: MakeProject) -> None:
-    spec = contract(ANSWERS, [mcp("hang")], agent=command())
-    result = project(spec).cli("validate", "--json")
-    (warning,) = [one for one in result.json["warnings"] if one["code"] == "lint-mcp-by-hand"]
-    assert (result.code, "agent.mcp_config" in warning["hint"]) == (0, True)
 
 
 # -- streamable HTTP -----------------------------------------------------------------------------------

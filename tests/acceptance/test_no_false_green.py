@@ -152,17 +152,6 @@ def test_a_quick_http_agent_is_not_slow_because_we_judge_slowly(
     assert [result.outcomes[r["id"], "calm"] for r in rules] == ["pass", "pass", "error"]
 
 
-# "Masked by value everywhere": judged again, a rule that cannot see the secret blames nobody
-def test_a_rule_that_reads_what_was_masked_is_unproven_when_judged_again(project: MakeProject) -> None:
-    agent = "import os\ndef ask(prompt):\n    return 'the token is ' + os.environ['TOKEN']\n"
-    section = {**PLAIN, "env": {"TOKEN": "${A_TOKEN}"}}
-    made = project(contract([rule("says", "regex", pattern="is sk-[a-z]+")], agent=section), agent)
-    env = {"A_TOKEN": "sk-abcdefghijklmnop"}
-    assert made.run(env=env).code == 0
-    again = made.cli("judge", "1", "--json", env=env)
-    assert (again.code, again.cell["outcome"]) == (5, "unproven")
-
-
 # "a combination is decided only if it would be the same whatever they had been": also where a run had stopped early
 def test_judged_again_replicas_that_never_ran_are_missing(project: MakeProject) -> None:
     made = project(contract([rule("r", value="ok")], agent=PLAIN, replicas=5), REFUSES)

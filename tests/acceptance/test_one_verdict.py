@@ -76,8 +76,7 @@ def test_a_full_disk_is_one_clear_error(project: MakeProject, size: int) -> None
     assert "File too large" in told.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_every_interrupt_is_told_as_one(project: MakeProject, number: signal.Signals) -> None:
+def test_a_lost_terminal_is_an_interrupt_like_others(project: MakeProject) -> None:
     made = project(contract(RULES, agent=python(tools=[])), SLOW)
     ignored = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a program takes over what its starter ignores: nohup
     try:
@@ -85,7 +84,7 @@ def test_every_interrupt_is_told_as_one(project: MakeProject, number: signal.Sig
     finally:
         signal.signal(signal.SIGHUP, ignored)
     wait_until((made.folder / "begun").exists)
-    os.kill(process.pid, number)
+    os.kill(process.pid, signal.SIGHUP)
     told = finish(process)
     assert (told.code, verdict_line(told.out).split()[0]) == (2, "INTERRUPTED"), told.err
 
@@ -102,13 +101,6 @@ def test_a_dry_run_counts_judge_calls(project: MakeProject) -> None:
     assert told.json["judge_calls"] == 3 * 2 * 2 + 1 * 2
     assert "14 judge calls" in made.show("--dry-run").out
     assert "0 judge calls" in project(contract(RULES)).show("--dry-run").out
-
-
-def test_a_judge_without_a_key_is_a_matter_of_configuration(project: MakeProject) -> None:
-    made = project(contract([judged(1) | {"model": "gpt-4o"}]))
-    told = made.show(env={"OPENAI_API_KEY": "", "OPENAI_BASE_URL": "", "OPENAI_API_BASE": ""})
-    assert (told.code, "OPENAI_API_KEY is not set" in told.err) == (4, True), told.err
-    assert not made.contract_trials()
 
 
 def test_judging_says_whose_rules_it_used_and_leaves_no_page_that_says_otherwise(project: MakeProject) -> None:
@@ -133,16 +125,6 @@ def test_an_inline_agent_that_leaves_its_folder_takes_nothing_along(tmp_path: Pa
     assert "      .holdfast/runs/0001/report.html · " in told.out
     assert json.loads(made.read("out.json"))["passed"]
     assert made.command("report", "1").code == 0
-
-
-def test_fails_in_calm_too_is_said_of_what_failed(project: MakeProject) -> None:
-    agent = (
-        "def search(query): return 'x'\n\ndef ask(prompt):\n"
-        "    try:\n        return search(prompt)\n    except Exception:\n        return 'a source'\n"
-    )
-    told = project(contract(RULES, [CALM, DOWN]), agent).run()
-    assert told.outcomes == {("cites", "calm"): "fail", ("cites", "down"): "pass"}
-    assert not told.cells["cites", "down"].get("fails_in_calm")
 
 
 def test_a_page_in_place_of_an_answer_is_a_warning_at_preflight(project: MakeProject, serve: Serve) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from cli import AGENT, CALM, DOWN, MakeProject, Project, Serve, contract, rule
+from cli import AGENT, CALM, DOWN, MakeProject, Project, contract, rule
 
 from holdfast.spec.rules.replays import read_sessions
 
@@ -136,29 +135,6 @@ def test_each_failed_trial_becomes_a_session_that_fails_as_it_did(made: Project,
     assert (replayed.code, case["status"], case["session"]) == (1, "fail", one.id)
 
 
-def test_a_tool_answers_in_the_replay_what_it_answered_in_the_run(project: MakeProject) -> None:
-    agent = """
-import itertools
-
-count = itertools.count(1)
-
-
-def search(query):
-    n = next(count)
-    return [None, {"n": n, "é": [1.5, True]}, "text", n, None][n]
-
-
-def ask(prompt):
-    return repr([search(prompt), search(prompt), search(prompt), search(prompt)])
-"""
-    made = project(contract([rule("never", value="never said")]), agent)
-    first = made.run().trial["answer"]
-    assert made.cli("replay", "export", "--from-report", "latest", "-o", "out").code == 0
-    (made.folder / "agent.py").write_text(agent.replace("next(count)", "0"))
-    replayed = made.cli("replay", "run", "out", "--json", "--no-report").json["parts"]["replay"]["cases"]
-    assert replayed[0]["replicas"][0]["turns"][0]["text"] == first
-
-
 def test_a_report_whose_run_is_gone_is_refused_since_it_has_no_faults(made: Project) -> None:
     made.run("-o", "report.json")
     (made.folder / ".holdfast").rename(made.folder / "elsewhere")
@@ -186,18 +162,6 @@ def test_secrets_are_masked_in_what_is_exported(project: MakeProject) -> None:
 
 
 # -- promote --------------------------------------------------------------------------------------
-def test_a_promoted_trial_is_replayed_by_the_spec_until_the_agent_is_fixed(project: MakeProject) -> None:
-    text = "# the desk\n" + yaml.safe_dump(contract([SAYS], [CALM, DOWN]), sort_keys=False)
-    made = project(text)
-    failed = next(cell for cell in made.run().part["cells"] if cell["outcome"] == "fail")["trials"][0]["id"]
-    done = made.cli("promote", failed[:6])
-    assert done.code == 0, done.err
-    assert made.read("holdfast.yaml").startswith(text)
-    assert made.read("holdfast.yaml").endswith(f"replays:\n  sessions:\n    - file: replays/{failed}.yaml\n")
-    assert made.cli("replay", "run", "--no-report").code == 1
-    assert "names it already" in made.cli("promote", failed, "0001").out
-    made.folder.joinpath("agent.py").write_text(AGENT.replace("sorry, no source", "a source says sorry"))
-    assert made.cli("replay", "run", "--no-report").code == 0
 
 
 def test_a_spec_that_lines_alone_cannot_change_is_left_as_it_is(made: Project) -> None:
@@ -219,48 +183,6 @@ def test_a_trial_that_did_not_fail_is_no_session(made: Project) -> None:
 
 
 # -- the wire -------------------------------------------------------------------------------------
-WEB = """
-import urllib.error
-import urllib.request
-
-
-def get(url):
-    try:
-        with urllib.request.urlopen(url, timeout=10) as reply:
-            return f"{reply.status} {reply.read().decode()}"
-    except urllib.error.HTTPError as refused:
-        return f"{refused.code} {refused.read().decode()}"
-    except OSError:
-        return "no connection"
-
-
-def ask(prompt):
-    return "; ".join(map(get, prompt.split()))
-"""
-
-
-def test_requests_answer_in_the_replay_as_they_did_in_the_run_though_their_server_is_gone(
-    project: MakeProject, serve: Serve
-) -> None:
-    server = serve(lambda asked: (200, '{"price": 40}'))
-    faults = [
-        {"tool": "price", "match_url": f"{server.url}/price", "mode": "error", "error_code": 503, "after_calls": 1},
-        {"tool": "gone", "match_url": f"{server.url}/gone", "mode": "error", "error_code": 404},
-    ]
-    prompt = f"{server.url}/price {server.url}/price {server.url}/gone"
-    never = rule("never", value="never said")
-    agent = {"type": "python", "endpoint": "agent:ask"}
-    made = project(contract([never], [{"name": "busy", "tool_faults": faults}], prompts=(prompt,), agent=agent), WEB)
-    first = made.run("--no-preflight").trial["answer"]
-    statuses = [part.split()[0] for part in first.split("; ")]
-    assert statuses[1:] == ["503", "404"]
-    assert made.cli("replay", "export", "--from-report", "latest", "-o", "out").out == "1 session in out\n"
-    asked = len(server.requests)
-    replayed = made.cli("replay", "run", "out", "--json", "--no-report").json["parts"]["replay"]["cases"]
-    again = replayed[0]["replicas"][0]["turns"][0]["text"]
-    assert [part.split()[0] for part in again.split("; ")] == statuses
-    assert again.split("; ")[0] == first.split("; ")[0]
-    assert len(server.requests) == asked
 
 
 def test_a_run_of_several_parts_is_exported_whole(project: MakeProject) -> None:

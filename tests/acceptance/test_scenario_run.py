@@ -198,18 +198,6 @@ def test_a_run_is_resumed_by_the_command_that_began_it(tmp_path: Path) -> None:
     assert (backend.code, "--backend" in backend.err) == (4, True)
 
 
-@pytest.mark.parametrize("key", ["version", "id", "task", "invariants"])
-def test_a_missing_key_is_told_with_its_place(tmp_path: Path, key: str) -> None:
-    kept = SPEC.replace("parallelism: {matrix: {lang: [en, de]}}\n", "").replace("{{ params.lang }}", "x")
-    lines = kept.splitlines(keepends=True)
-    spec = "".join(x for x in lines if not x.startswith(key) and (key != "invariants" or not x.startswith("  ")))
-    project(tmp_path, spec, "open('imported', 'w')\n" + ECHO)
-    told = tell(tmp_path, "run", "--json")
-    assert (told.code, [e["path"] for e in told.json["errors"]]) == (4, [key])
-    assert told.json["errors"][0]["line"] > 0
-    assert not (tmp_path / "imported").exists()
-
-
 def test_golden_prompts_with_a_list_of_rules_are_mutated(tmp_path: Path) -> None:
     spec = 'agent: {type: python, endpoint: "bot:answer"}\ngolden_prompts: [x]\n'
     project(tmp_path, spec + "mutations: {types: [noise], count: 2}\ninvariants: [{type: output_not_empty}]\n")

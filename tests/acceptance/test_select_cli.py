@@ -143,17 +143,6 @@ def test_a_run_that_is_taken_up_keeps_its_k(folder: Path) -> None:
     assert "-k cannot be changed" in other.err
 
 
-# -- -x and -j --------------------------------------------------------------------------------------
-def test_x_stops_at_the_first_failure_and_says_so(folder: Path) -> None:
-    told = tell(folder, "contract", "run", "mine.yaml", "-x", "-j", "1", "--json")
-    assert told.code == 1
-    assert ": 1 of 8 trials " in told.json["notes"][0]
-    (folder / "mended").touch()
-    told = tell(folder, "contract", "run", "mine.yaml", "-x", "-j", "1", "--json")
-    assert told.code == 0
-    assert not [note for note in told.json["notes"] if "stopped" in note]
-
-
 # -- --lf -------------------------------------------------------------------------------------------
 def test_lf_runs_what_failed_before_until_nothing_does(folder: Path) -> None:
     first = tell(folder, "contract", "run", "mine.yaml", "--lf")

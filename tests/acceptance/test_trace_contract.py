@@ -114,22 +114,6 @@ def test_a_run_that_is_taken_up_counts_attacks_and_calls_as_one_that_was_never_l
     assert taken_up.part["spent"] == whole.part["spent"]
 
 
-def test_over_is_refused_on_a_rule_about_calls(project: MakeProject) -> None:
-    run = made(project, CALM, rules=[rule("called", "tool_called", tool="search", over="any")])
-    result = run.cli("contract", "validate")
-    assert result.code == 4
-    assert "over" in result.out + result.err
-    assert "[bad-setting]" in result.out + result.err
-
-
-@pytest.mark.parametrize(
-    "bad", [{"tool": "x", "at_leest": 1}, {"tool": ""}, {"tool": "x", "at_least": 0}, {"tool": "x", "at_most": 0}, {}]
-)
-def test_settings_that_make_no_sense_are_refused(project: MakeProject, bad: dict[str, Any]) -> None:
-    run = made(project, CALM, rules=[rule("called", "tool_called", **bad)])
-    assert run.cli("contract", "validate").code == 4
-
-
 def test_verbose_shows_one_line_a_call(project: MakeProject) -> None:
     shown = made(project, CALM, DOWN).show("-v").out
     assert "tool search" in shown

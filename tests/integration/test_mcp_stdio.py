@@ -112,18 +112,6 @@ def test_failures_are_results_that_say_so_and_a_timeout_is_a_late_error():
     ]
 
 
-def test_slow_is_the_real_reply_late():
-    async def talk(client):
-        begun = time.monotonic()
-        got = await price(client)
-        return time.monotonic() - begun, got.structured_content["price"]
-
-    (took, value), place = meet([tool("slow", delay_ms=400)], talk)
-    assert took > 0.4
-    assert value == 189.3
-    assert place.met == [("price", "slow", 1, "met")]
-
-
 def test_lost_reply_closes_the_connection_after_the_work_was_done():
     async def talk(client):
         await client.call_tool("book", {"item": "lamp"})
@@ -156,16 +144,6 @@ def test_content_faults_change_every_form_of_a_result():
     assert (nothing.structured_content, text(nothing)) == ({"result": []}, "")
     assert (page.structured_content, text(page)) == ({"result": ["lamp 0"]}, "lamp 0")
     assert [effect for *_, effect in place.met] == ["met"] * 4
-
-
-def test_stale_gives_an_earlier_reply():
-    async def talk(client):
-        await client.call_tool("describe", {"item": "old"})
-        return await describe(client)
-
-    got, place = meet([tool("stale", "describe", Schedule(after_calls=1))], talk)
-    assert "old" in text(got)
-    assert place.met == [("describe", "stale", 2, "met")]
 
 
 def test_schema_drift_and_oversized():
@@ -206,17 +184,6 @@ def test_the_client_takes_a_changed_result_of_a_tool_with_a_schema(injection, li
     assert [tuple(find_canaries(text(got))) for f in place.context.ledger if f.canaries] == [
         f.canaries for f in place.context.ledger if f.canaries
     ]
-
-
-def test_phantom_success_never_asks_the_server():
-    async def talk(client):
-        first = await client.call_tool("book", {"item": "lamp"})
-        second = await client.call_tool("book", {"item": "lamp"})
-        return text(first), text(second)
-
-    got, place = meet([tool("phantom_success", "book", Schedule(times=1))], talk)
-    assert got == ('{"status":"ok"}', "booked 1")
-    assert place.met == [("book", "phantom_success", 1, "met")]
 
 
 def test_an_injection_is_in_a_result_a_resource_and_a_prompt():
@@ -375,13 +342,6 @@ def test_an_error_as_a_result_and_a_result_as_an_error():
     assert "out of stock" in place.context.ledger[0].would
     assert (said.is_error, text(said)) == (False, "Error: no")
     assert (error.code, error.data) == (-32603, "booked 1")
-
-
-def test_two_faults_compose_in_list_order():
-    got, place = meet([tool("slow", delay_ms=50), tool("error", "price", Schedule(on_call=1))], price)
-    assert got.is_error
-    assert place.met == [("price", "slow", 1, "met"), ("price", "error", 1, "met")]
-    assert place.context.trace[0].fault == "slow+error"
 
 
 def test_faults_act_on_the_stateless_protocol_too():

@@ -132,21 +132,6 @@ def test_cell_opens_prompt_answer_faults_and_command(show: Callable[..., Any], r
     assert page.evaluate("navigator.clipboard.readText()") == "holdfast contract run --trial dddddddddddd --seed 7"
 
 
-def test_trial_has_what_every_rule_said_its_calls_and_its_faults(show: Callable[..., Any], runs: Any) -> None:
-    page = show(runs.sample())
-    open_cell(page, "fail, 0/2")
-    page.click("#panel .trial a.button")
-    page.wait_for_selector("html[data-page=trial][data-ready]")
-    assert page.evaluate("location.hash") == "#/trial/dddddddddddd"
-    assert page.is_hidden("#panel")
-    shown = page.inner_text("main")
-    for wanted in ("always-cite-source", "41 tokens → 20 tokens", "a late answer was dropped", "finance.yaml:12"):
-        assert wanted in shown
-    assert page.locator(".call").count() > 0
-    page.keyboard.press("Escape")
-    page.wait_for_selector("html[data-page=run][data-ready]")
-
-
 def test_marks_of_a_later_turn_count_past_emoji(show: Callable[..., Any], runs: Any) -> None:
     page = show(runs.sample())
     open_cell(page, "fail, 0/2")
@@ -196,42 +181,11 @@ def test_address_brings_the_same_view_back(show: Callable[..., Any], runs: Any) 
     assert "llm-degraded" in page.inner_text("#panel-title")
 
 
-@pytest.mark.parametrize(
-    ("text", "where"),
-    [("Revenue WAS", "answer"), ("acme's q3", "prompt"), ("timeout after", "reason"), ("dddddd", "trial")],
-)
-def test_search_finds_answers_prompts_reasons_and_trials(
-    show: Callable[..., Any], runs: Any, text: str, where: str
-) -> None:
-    page = show(runs.sample())
-    page.keyboard.press("/")
-    page.keyboard.type(text)
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".hits li")
-    assert where in page.locator(".excerpt .where").all_inner_texts()
-    assert page.inner_text(".excerpt mark >> nth=0").lower() == text.lower()
-    page.click(".hits a >> nth=0")
-    page.wait_for_selector("html[data-page=trial][data-ready]")
-
-
 def test_what_the_page_does_not_have_is_told(show: Callable[..., Any], runs: Any) -> None:
     page = show(runs.sample(), hash="#/trial/123412341234")
     assert "holdfast view" in page.inner_text("[role=alert]")
     page.click("[role=alert] a")
     page.wait_for_selector("html[data-page=run][data-ready]")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_phone_shows_the_page_without_sideways_scrolling(show: Callable[..., Any], runs: Any, scheme: str) -> None:
-    page = show(runs.sample(), viewport={"width": 390, "height": 844}, color_scheme=scheme)
-    paper = {"light": "rgb(251, 250, 247)", "dark": "rgb(21, 23, 26)"}[scheme]
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == paper
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    open_cell(page, "fail, 0/2")
-    assert page.evaluate("document.getElementById('panel').scrollWidth") <= 390
-    page.click("#panel .trial a.button")
-    page.wait_for_selector("html[data-page=trial][data-ready]")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -310,13 +264,6 @@ def test_heads_of_long_names_leave_the_columns_narrow(show: Callable[..., Any], 
     widths = page.evaluate("[...document.querySelectorAll('.head')].map((one) => one.offsetWidth)")
     assert max(widths) <= max(100, width / 3)
     assert name in page.get_attribute(".head >> nth=2", "title")
-
-
-def test_ten_thousand_cells_are_shown_with_few_elements(show: Callable[..., Any], runs: Any) -> None:
-    """How soon the page is usable is measured by `make bench page`; it depends on the number of elements."""
-    page = show(runs.large(200, 50))
-    assert page.locator(".matrix .cell, .matrix td").count() > 500
-    assert page.evaluate("document.querySelectorAll('*').length") < 4_000
 
 
 @pytest.mark.parametrize("name", ["with_matrix", "alone"])

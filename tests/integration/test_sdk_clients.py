@@ -119,54 +119,6 @@ def test_the_environment_alone_points_ollama_at_the_gateway(place: Place) -> Non
 
 
 # -- asynchronous clients ------------------------------------------------------------------------------
-def test_openais_async_client_meets_the_same(place: Place) -> None:
-    async def talk(got: Got) -> None:
-        base, key = place.address.environ["OPENAI_BASE_URL"], "sk-agent"
-        async with openai.AsyncOpenAI(base_url=base, api_key=key, timeout=10) as client:
-            ask = {"model": "gpt-4o", "messages": [{"role": "user", "content": "How did ACME do?"}]}
-            async for chunk in await client.chat.completions.create(**ask, stream=True):
-                got.text += chunk.choices[0].delta.content or ""
-            reply = await client.responses.create(model="gpt-4o", input="How did ACME do?")
-            got.finish = reply.output_text
-
-    with place.sail(Injection("llm", "*", "rate_limit", {"retry_after_s": None}, Schedule(times=2))) as served:
-        got = attempt(lambda got: asyncio.run(talk(got)))
-    assert (got.error, got.text, got.finish) == (None, TEXT, TEXT)
-    assert [(e.n, e.retry, e.status) for e in served.calls] == [(1, 0, 429), (2, 1, 429), (3, 2, 200), (4, 0, 200)]
-
-
-def test_anthropics_async_client_meets_the_same(place: Place) -> None:
-    async def talk(got: Got) -> None:
-        base, key = place.address.environ["ANTHROPIC_BASE_URL"], "sk-agent"
-        async with anthropic.AsyncAnthropic(base_url=base, api_key=key, timeout=10) as client:
-            said = [{"role": "user", "content": "How did ACME do?"}]
-            async with client.messages.stream(model="claude-sonnet-4-8", max_tokens=500, messages=said) as stream:
-                async for text in stream.text_stream:
-                    got.text += text
-            reply = await client.messages.create(model="claude-sonnet-4-8", max_tokens=500, messages=said)
-            got.finish = reply.stop_reason
-
-    with place.sail(Injection("llm", "*", "overloaded", {}, Schedule(times=2))) as served:
-        got = attempt(lambda got: asyncio.run(talk(got)))
-    assert (got.error, got.text, got.finish) == (None, TEXT, "end_turn")
-    assert [(e.n, e.retry, e.status) for e in served.calls] == [(1, 0, 529), (2, 1, 529), (3, 2, 200), (4, 0, 200)]
-
-
-def test_ollamas_async_client_meets_the_same(place: Place) -> None:
-    async def talk(got: Got) -> None:
-        async with ollama.AsyncClient(place.address.environ["OLLAMA_HOST"]) as client:
-            try:
-                await client.generate("llama3.1:70b", "How did ACME do?")
-            except ollama.ResponseError as error:
-                got.finish = str(error.status_code)
-            asked = [{"role": "user", "content": "How did ACME do?"}]
-            async for part in await client.chat("llama3.1:70b", asked, stream=True):
-                got.text += part.message.content or ""
-
-    with place.sail(Injection("llm", "*", "overloaded", {}, Schedule(times=1))) as served:
-        got = attempt(lambda got: asyncio.run(talk(got)))
-    assert (got.error, got.finish, got.text) == (None, "503", TEXT)
-    assert [(e.n, e.retry, e.status) for e in served.calls] == [(1, 0, 503), (2, 0, 200)]
 
 
 def _google_async(place: Place, how: str) -> Any:
@@ -182,16 +134,6 @@ def _google_async(place: Place, how: str) -> Any:
                 got.text += chunk.text or ""
 
     return attempt(lambda got: asyncio.run(talk(got)))
-
-
-@HOW
-@ITS_OWN_WARNING
-def test_googles_async_client_does_not_retry_a_refusal(place: Place, how: str) -> None:
-    with place.sail(Injection("llm", "*", "rate_limit", {}, Schedule(times=1))) as served:
-        refused, healthy = _google_async(place, how), _google_async(place, how)
-    assert type(refused.error) is genai.errors.ClientError
-    assert (healthy.error, healthy.text) == (None, TEXT)
-    assert [e.status for e in served.calls] == [429, 200]
 
 
 @ITS_OWN_WARNING

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from http.client import HTTPConnection
 from time import sleep
 from typing import Any
 
@@ -19,33 +17,7 @@ from sdk_voices import Chat, OllamaChat
 from holdfast.model.scenario import Injection, Schedule
 
 pytestmark = pytest.mark.usefixtures("quick_retries")
-QUESTION = {"model": "gpt-4o", "messages": [{"role": "user", "content": "How did ACME do?"}]}
 NOBODY = "no trial is running"
-
-
-def test_a_wrong_token_finds_nothing_and_is_in_no_trace(place: Place) -> None:
-    wrong = place.address.environ["OPENAI_BASE_URL"].replace(place.address.token, "A" * len(place.address.token))
-    with place.sail(Injection("llm", "*", "garbage")) as served, closing(Chat({"OPENAI_BASE_URL": wrong})) as client:
-        got = say(client, [], "How did ACME do?")
-    assert type(got.error) is openai.NotFoundError
-    assert (served.met, served.context.trace) == ([], [])
-
-
-@pytest.mark.parametrize("path", ["", "/", "/openai/v1/models", "/{token}", "/{token}x/openai/v1/models", "/metrics"])
-def test_nothing_else_is_to_be_found_at_the_address(place: Place, path: str) -> None:
-    where = f"http://127.0.0.1:{place.address.port}{path.format(token=place.address.token)}"
-    with place.sail():
-        assert httpx.get(where).status_code == 404
-
-
-@pytest.mark.parametrize("password", ["", "holdfast:wrong@"])
-def test_the_proxy_wants_its_password(place: Place, password: str) -> None:
-    proxy = f"http://{password}127.0.0.1:{place.address.port}"
-    with place.sail() as served, httpx.Client(proxy=proxy) as client:
-        assert client.get("http://example.invalid/").status_code == 407
-        with pytest.raises(httpx.ProxyError, match="407"):
-            client.get("https://example.invalid/")
-    assert (served.context.trace, served.context.troubles) == ([], [])
 
 
 def test_a_request_outside_of_a_trial_is_turned_away_and_billed_to_none(place: Place) -> None:
@@ -56,26 +28,6 @@ def test_a_request_outside_of_a_trial_is_turned_away_and_billed_to_none(place: P
         assert say(place.client(Chat), [], "How did ACME do?").text != TEXT
     assert [(e.n, e.retry) for e in served.calls] == [(1, 0)]  # it counts from its own beginning
     assert served.met == [("llm", "gpt-4o", 1, 0, "garbage", "met")]
-
-
-def _post(connection: HTTPConnection, token: str) -> tuple[int, str]:
-    connection.request("POST", f"/{token}/openai/v1/chat/completions", json.dumps(QUESTION))
-    reply = connection.getresponse()
-    return reply.status, reply.read().decode()
-
-
-def test_a_connection_older_than_the_trial_is_turned_away_and_in_no_ledger(place: Place) -> None:
-    address = place.address
-    with closing(HTTPConnection("127.0.0.1", address.port)) as old:
-        old.connect()
-        while not address.listener.connections:
-            sleep(0.001)
-        with place.sail(Injection("llm", "*", "garbage")) as served:
-            status, body = _post(old, address.token)
-            assert (status, NOBODY in body) == (503, True)
-            assert (served.met, served.context.trace) == ([], [])
-            assert _post(old, address.token)[0] == 200  # that one was closed: this is another
-    assert len(served.met) == 1
 
 
 def test_a_call_under_way_when_its_trial_ends_is_cut_off_and_told_of(place: Place) -> None:
