@@ -41,11 +41,6 @@ class Hook:
         self._kind = find_kind(original)
         self._wraps_coroutine = self._kind == "plain" and inspect.iscoroutinefunction(inspect.unwrap(original))
         self._signature: inspect.Signature | None = None
-        self._names: tuple[str, ...] | None = None
-        """The parameters that the trampoline passes by position; None if only the signature can name them."""
-        code, wrapped = original.__code__, hasattr(original, "__wrapped__") or hasattr(original, "__signature__")
-        if not (wrapped or code.co_flags & inspect.CO_VARARGS or (self._method and not code.co_argcount)):
-            self._names = code.co_varnames[: code.co_argcount]
 
     def __call__(self, args: Args, kwargs: Kwargs) -> Any:
         weather = get_current_weather()
@@ -117,16 +112,7 @@ class Hook:
         number = 0 if call_trace is None else call_trace.take_number()
         if call_trace is None or not number:
             return _HookedCall(self, weather, args, kwargs, n, is_affected)
-        names = self._names
-        if names is None:
-            arguments = self.bind_arguments(args, kwargs)
-        else:
-            arguments = dict(zip(names, args))  # noqa: B905  # the trampoline hands on every one of them
-            if kwargs:
-                arguments.update(kwargs)
-            if self._method:
-                del arguments[names[0]]
-        traced = TracedCall(call_trace, number, *self.key, n, arguments)
+        traced = TracedCall(call_trace, number, *self.key, n, self.bind_arguments(args, kwargs))
         return _HookedCall(self, weather, args, kwargs, n, is_affected, traced)
 
     def _call_original(self, args: Args, kwargs: Kwargs) -> Any:

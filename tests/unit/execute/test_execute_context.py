@@ -123,7 +123,7 @@ HALF = "a\ud800b"
 
 
 def test_whatever_text_a_trial_brings_can_be_stored_and_is_noted() -> None:
-    context = FakeContext()
+    context = FakeContext([Injection("http", "*", "timeout")])
     count = context.injector.count("http", HALF)
     context.sink.add(TraceEvent(0.1, "http_call", f"GET {HALF}", "http", count, input=HALF, output=HALF))
     context.injector.add_fault(FaultMet(0, "http", HALF, "timeout", count, would=HALF))

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from holdfast import plugins
 from holdfast.errors import HarnessError
 from holdfast.model.task import RecordedFiring, RecordedUse
 from holdfast.model.trace import READ_METHODS
@@ -72,40 +71,26 @@ class Weather:
         """Receives the calls of the agent's own functions."""
         self._draws = RandomDraws(trial)
         self._fired = None if trial.task.recording is UNSET else trial.task.recording.fired
-        self._active: list[ActiveInjection] | None = None
-        self._by_target: dict[tuple[str, str], list[ActiveInjection]] = {}
+        self._active = [ActiveInjection(i, injection) for i, injection in enumerate(trial.scenario.injections)]
         self._occurrences: dict[str, int] = {}
 
     def get_traits(self, index: int) -> FaultTraits:
         """Return the traits of the fault that a ledger entry is about."""
-        injection = self.trial.scenario.injections[index]
-        return plugins.get_fault_traits(injection.plane, injection.mode)
+        return self._active[index].traits
 
     def return_firing(self, index: int) -> None:
         """Remove a firing that was not met from the count for `times`."""
         with self.lock:
-            if self._active is not None:
-                self._active[index].used_firings -= 1
+            self._active[index].used_firings -= 1
 
     def find_applicable(self, plane: str, target: str) -> list[ActiveInjection]:
         """Return the injections that can act on a call to this target, in list order."""
-        key = (plane, shorten_target(target))
-        applicable = self._by_target.get(key)
-        if applicable is None:
-            with self.lock:  # one set of counters, even if several threads ask first
-                if self._active is None:
-                    self._active = [
-                        ActiveInjection(i, injection) for i, injection in enumerate(self.trial.scenario.injections)
-                    ]
-                applicable = [active for active in self._active if active.can_act_on(plane, target)]
-                if len(self._by_target) < TARGETS_KEPT:
-                    self._by_target[key] = applicable
-        return applicable
+        return [active for active in self._active if active.can_act_on(plane, target)]
 
     @property
     def unmatched(self) -> dict[int, str]:
         """For each injection whose `match` accepted no call: the arguments of the calls that it could have acted on."""
-        return {active.index: active.unmatched for active in self._active or () if active.unmatched}
+        return {active.index: active.unmatched for active in self._active if active.unmatched}
 
     def count(self, plane: str, target: str) -> int:
         """Count an attempt when it arrives and return its number, from 1."""

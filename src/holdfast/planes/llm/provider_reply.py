@@ -51,41 +51,31 @@ class ProviderReply(Struct, eq=False):
 
     async def forward(self, answered: PassedReply, exchange: Exchange, *, requires_client: bool) -> None:
         """Forward a reply as it arrives, and read along; `requires_client`: fail if the agent has left."""
-        self.passed, wire, record = answered, answered.wire, self._record
-        record.status = wire.status
-        body = None if exchange.connection.is_gone else wire.read_arrived()
+        self.passed, record = answered, self._record
+        record.status = answered.wire.status
         try:
-            if body is None:
-                await self._forward_stream(wire, exchange, requires_client)
-            else:
-                self.body_read = body[:TRACED_LIMIT]
-                if requires_client:
-                    exchange.ensure_connected()
-                await exchange.respond(wire.status, drop_hop_by_hop(wire.headers), body, reason=wire.reason)
+            await self._forward_body(answered.wire, exchange, requires_client)
         except ConnectionError:
             record.error_type = "client_gone"  # unless it already had everything it wanted
         finally:
-            wire.abort()
+            answered.wire.abort()
         self.settle()
 
-    async def _forward_stream(self, wire: RawReply, exchange: Exchange, requires_client: bool) -> None:
-        record = self._record
+    async def _forward_body(self, wire: RawReply, exchange: Exchange, requires_client: bool) -> None:
+        record, framing = self._record, read_body_framing(wire.headers)
         self.body_read = body = bytearray()
         chunks = wire.stream_body()
         if wire.status >= 300:  # its client may leave after the status, and the body must still be reported
             body += await anext(chunks, b"")
         if requires_client:
             exchange.ensure_connected()
-        await exchange.start(
-            wire.status, drop_hop_by_hop(wire.headers), read_body_framing(wire.headers).length, reason=wire.reason
-        )
+        await exchange.start(wire.status, drop_hop_by_hop(wire.headers), framing.length, reason=wire.reason)
         if body:
             await exchange.write(bytes(body))
         record.start_wait()
         async for data in chunks:
             record.since = None  # now the client may be the slow side
-            if len(body) < TRACED_LIMIT:
-                body += data
+            body += data[: TRACED_LIMIT - len(body)]
             await exchange.write(data)
             record.start_wait()
         record.since = None

@@ -19,7 +19,6 @@ from holdfast.planes.llm.sources.provider_hosts import (
 )
 from holdfast.planes.llm.sources.source import (
     PLACEHOLDER_KEY,
-    READ_LIMIT,
     Destination,
     NoModel,
     PassedReply,
@@ -115,10 +114,6 @@ class ArrivingReply(RawReply):
         self._incoming = incoming
         self._origin = origin
 
-    def read_arrived(self) -> bytes | None:
-        inflow = self._incoming.inflow
-        return inflow.read_available() if inflow.ended and self._incoming.length == inflow.waiting else None
-
     async def stream_body(self) -> AsyncIterator[bytes]:
         try:
             while data := await self._incoming.inflow.get():
@@ -127,12 +122,6 @@ class ArrivingReply(RawReply):
             raise build_down_error(failed, self._origin) from failed
         finally:
             self._incoming.abort()  # nothing, if all of it has arrived
-
-    async def read(self, limit: int = READ_LIMIT) -> bytes:
-        try:
-            return await self._incoming.read(limit)
-        except UpstreamFailed as failed:
-            raise build_down_error(failed, self._origin) from failed
 
     def abort(self) -> None:
         self._incoming.abort()

@@ -204,12 +204,6 @@ class _Tape(RawReply):
         self._recorder = recorder
         self._started = started
 
-    def read_arrived(self) -> bytes | None:
-        body = self._wire.read_arrived()
-        if body is not None:
-            self._recorder.store_reply(self._query, self._wire, [body], self._started)
-        return body
-
     async def stream_body(self) -> AsyncIterator[bytes]:
         passed: list[bytes] = []
         size = 0
@@ -225,11 +219,6 @@ class _Tape(RawReply):
             self._recorder.note(f"a reply of over {READ_LIMIT // 1_000_000} MB was not recorded")
         else:
             self._recorder.store_reply(self._query, self._wire, passed, self._started)
-
-    async def read(self, limit: int = READ_LIMIT) -> bytes:
-        body = await self._wire.read(limit)
-        self._recorder.store_reply(self._query, self._wire, [body], self._started)
-        return body
 
     def abort(self) -> None:
         self._wire.abort()

@@ -131,17 +131,19 @@ class RawReply(ABC):
         """Return the first header with that name, in any case."""
         return find_header(self.headers, name)
 
-    def read_arrived(self) -> bytes | None:
-        """Return the complete body if its length is declared and it has already arrived; None if it must be read as it
-        arrives."""
-        return None
-
     @abstractmethod
     def stream_body(self) -> AsyncIterator[bytes]:
-        """Return the body as it arrives. Only one of these three methods may read it, once."""
+        """Return the body as it arrives. The body can be read only once."""
 
-    @abstractmethod
-    async def read(self, limit: int = READ_LIMIT) -> bytes: ...
+    async def read(self, limit: int = READ_LIMIT) -> bytes:
+        """Return the complete body."""
+        body = bytearray()
+        async for data in self.stream_body():
+            body += data
+            if len(body) > limit:
+                self.abort()
+                raise UpstreamDown(f"the model's reply has more than {limit} bytes", kind="protocol")
+        return bytes(body)
 
     @abstractmethod
     def abort(self) -> None:
@@ -217,9 +219,6 @@ class StoredReply(RawReply):
     async def stream_body(self) -> AsyncIterator[bytes]:
         for chunk in self.parts:
             yield chunk
-
-    async def read(self, limit: int = READ_LIMIT) -> bytes:
-        return b"".join(self.parts)[:limit]
 
     def abort(self) -> None:
         self.parts = ()
