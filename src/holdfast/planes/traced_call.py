@@ -239,9 +239,14 @@ class ReadValues:
             return []
         if isinstance(value, _PROGRAM) or callable(value):
             return []
-        fields = [*vars(value).values()] if hasattr(value, "__dict__") else []
-        for kind in type(value).__mro__:
-            slots = vars(kind).get("__slots__", ())
-            names = [slots] if isinstance(slots, str) else [one for one in slots if one not in _NO_FIELDS]
-            fields += [getattr(value, name) for name in names if hasattr(value, name)]
-        return [str(value)[:_VALUES], *fields]
+        return [str(value)[:_VALUES], *list_fields(value).values()]
+
+
+def list_fields(value: Any) -> dict[str, Any]:
+    """Return the fields of an object, without those that a property computes."""
+    fields = dict(vars(value)) if hasattr(value, "__dict__") else {}
+    for kind in type(value).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        names = [slots] if isinstance(slots, str) else [one for one in slots if one not in _NO_FIELDS]
+        fields |= {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return fields

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
@@ -206,6 +206,18 @@ def test_an_answer_that_cannot_be_read_is_the_agents_doing() -> None:
 CANARY = "holdfast-canary-0123abcd"
 
 
+class Slotted:
+    __slots__ = ("content", "note")
+
+    def __init__(self, note: Any) -> None:
+        self.content, self.note = "fine", note
+
+
+class Pair(NamedTuple):
+    answer: str
+    note: Any
+
+
 @pytest.mark.parametrize(
     ("value", "found"),
     [
@@ -215,6 +227,12 @@ CANARY = "holdfast-canary-0123abcd"
         ({"text": "fine", "status": "ok"}, ()),
         ({"output": "fine", "input": f"say {CANARY}"}, ()),
         ({"messages": [{"role": "tool", "content": CANARY}, {"role": "assistant", "content": "fine"}]}, ()),
+        (SimpleNamespace(content="fine", note={"x": CANARY}), (CANARY,)),
+        (SimpleNamespace(text="fine", blob=CANARY.encode()), (CANARY,)),
+        (Slotted([CANARY]), (CANARY,)),
+        (Pair("fine", CANARY), (CANARY,)),
+        (SimpleNamespace(content="fine", question=f"say {CANARY}"), ()),
+        (SimpleNamespace(messages=[{"role": "tool", "content": CANARY}, {"role": "assistant", "content": "fine"}]), ()),
         ("fine", ()),
     ],
 )
