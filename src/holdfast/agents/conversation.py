@@ -177,6 +177,8 @@ class FoundAnswer(NamedTuple):
     detail: str = ""
     cut: bool = False
     cause: EndingCause = ""
+    returned: tuple[Any, ...] = ()
+    """The JSON objects in which the answer is a field: of a stream, each event."""
 
 
 def find_answer(value: Any) -> Any:

@@ -52,7 +52,7 @@ class Turn(Struct, frozen=True, omit_defaults=True, gc=False):
     cut: bool = False
     """Holdfast's size limit cut the text: the missing part may contain what a rule looks for."""
     canaries: tuple[str, ...] = ()
-    """Canaries, in lower case, in the dict that the agent returned; the text is only one of its fields."""
+    """Canaries, in lower case, in the object that the agent returned; the text is only one of its fields."""
     cause: EndingCause = ""
     """The kind of ending, if one ending has several kinds that matter."""
     awaits: str = ""

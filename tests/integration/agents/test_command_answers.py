@@ -98,6 +98,11 @@ def test_a_path_finds_the_answer_in_json(tmp_path: Path) -> None:
     assert turn(tmp_path, command, response_path="a[0].b").text == "found"
 
 
+def test_a_canary_in_another_field_is_recorded(tmp_path: Path) -> None:
+    command = """echo '{"a": "fine", "log": ["HOLDFAST-CANARY-0123abcd"]}'"""
+    assert turn(tmp_path, command, response_path="a").canaries == ("holdfast-canary-0123abcd",)
+
+
 @pytest.mark.parametrize(
     ("said", "ending"),
     [

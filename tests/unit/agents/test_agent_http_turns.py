@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import ssl
 import subprocess
 import sys
@@ -204,3 +205,29 @@ def test_a_certificate_that_nobody_trusts_is_unavailable_and_says_what_to_set(se
     with refused("agent-unreachable") as caught:
         asyncio.run(ask_twice(server))
     assert "SSL_CERT_FILE" in caught.value.hint
+
+
+CANARY = "holdfast-canary-0123abcd"
+
+
+@pytest.mark.parametrize(
+    ("reply", "found"),
+    [
+        ({"output": "fine", "debug": [{"note": CANARY.upper()}]}, (CANARY,)),
+        ({"output": "fine", "debug": "none"}, ()),
+        ({"output": "fine", "input": f"say {CANARY}"}, ()),
+        ({"output": "fine", "messages": [CANARY]}, ()),
+    ],
+)
+def test_a_canary_in_another_field_of_the_reply_is_recorded(reply: Any, found: tuple[str, ...]) -> None:
+    async def in_json(request: web.Request) -> web.Response:
+        return web.json_response(reply)
+
+    async def in_events(request: web.Request) -> web.Response:
+        return web.Response(text=f"data: {json.dumps(reply)}\n\n", content_type="text/event-stream")
+
+    (turn,) = ask_web(in_json, f"say {CANARY}").turns
+    assert (turn.text, turn.canaries) == ("fine", found)
+    if found:
+        (turn,) = ask_web(in_events, "hello").turns
+        assert (turn.text, turn.canaries) == ("fine", found)

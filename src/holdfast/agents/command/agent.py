@@ -22,6 +22,7 @@ from holdfast.agents.command.channels import (
     open_terminal,
 )
 from holdfast.agents.conversation import Dialogue, compute_turn_limit_ms, converse, run_until_limit
+from holdfast.agents.other_canaries import find_other_canaries
 from holdfast.agents.placeholders import MCP_CONFIG
 from holdfast.errors import AgentLost, AgentUnavailable
 from holdfast.model.observation import Answer, Turn
@@ -231,7 +232,8 @@ class CommandTurns:
             code, _ = split_status(program.status)
             ending, detail = "crashed", f"it {describe_end(program.status)}" if code is None else f"exit code {code}"
             detail += f": {shorten(printed.error_line)}" if printed.error_line else ""
-        return Turn(prompt, answer.text, took_ms, ending, detail, cut=answer.cut)
+        canaries = find_other_canaries(answer.returned, (prompt,))
+        return Turn(prompt, answer.text, took_ms, ending, detail, cut=answer.cut, canaries=canaries)
 
 
 class CommandAgent:

@@ -152,16 +152,18 @@ class AnswerReader:
         if cut:
             return whole._replace(ending="unreadable", detail=f"over {JSON_LIMIT // 1_000_000} MB, so it is not read")
         try:
-            value: Any = find(parse_json(text))
+            returned = parse_json(text)
+            value: Any = find(returned)
         except ValueError:
             detail = f"the output is not JSON, so there is nothing at {self.path}: {_shorten_start(text)}"
             return whole._replace(ending="unreadable", detail=detail)
         if value is MISSING:
             return whole._replace(ending="unreadable", detail=f"nothing at {self.path}: {_shorten_start(text)}")
         if value is None:
-            return FoundAnswer(None, "no_answer", f"null at {self.path}")
+            return FoundAnswer(None, "no_answer", f"null at {self.path}", returned=(returned,))
         answer = to_text(value, unwrap=False)
-        return _cut(make_encodable(answer)) if answer else FoundAnswer(None, "no_answer", f"empty at {self.path}")
+        found = _cut(make_encodable(answer)) if answer else FoundAnswer(None, "no_answer", f"empty at {self.path}")
+        return found._replace(returned=(returned,))
 
 
 def _cut(text: str) -> FoundAnswer:

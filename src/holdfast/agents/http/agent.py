@@ -18,6 +18,7 @@ from holdfast.agents.http.client import HttpClient, HttpExchange
 from holdfast.agents.http.reply import ReplyReader
 from holdfast.agents.http.request import build_request_form
 from holdfast.agents.http.reset import open_reset
+from holdfast.agents.other_canaries import find_other_canaries
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import WHOLE, Answer, EndingKind, Turn
 from holdfast.model.spec import AgentSpec
@@ -144,6 +145,7 @@ class HttpAgent:
             detail=answer.detail,
             status=exchange.status,
             cut=answer.cut,
+            canaries=find_other_canaries(answer.returned, (prompt, text)),
             cause=answer.cause,
         )
 

@@ -78,10 +78,12 @@ class ReplyReader(Struct, frozen=True):
         answer = None if selected is MISSING or selected is None else to_text(selected, unwrap=self.find is None)
         failure = _find_failure(value)
         if failure:
-            return FoundAnswer(text if answer is None else answer, "http_error", failure)
+            return FoundAnswer(text if answer is None else answer, "http_error", failure, returned=(value,))
         if selected is MISSING:
             return FoundAnswer(None, "unreadable", self._describe_missing(text))
-        return FoundAnswer(None, "no_answer", "the answer is null") if answer is None else FoundAnswer(answer)
+        if answer is None:
+            return FoundAnswer(None, "no_answer", "the answer is null", returned=(value,))
+        return FoundAnswer(answer, returned=(value,))
 
     def _read_stream(self, text: str) -> FoundAnswer:
         stream = read_stream(text, self.find)
@@ -89,7 +91,7 @@ class ReplyReader(Struct, frozen=True):
         if failure:
             return FoundAnswer(stream.text or text, "http_error", failure)
         if stream.text is not None:
-            return FoundAnswer(stream.text)
+            return FoundAnswer(stream.text, returned=tuple(stream.events))
         if stream.events:
             return FoundAnswer(None, "unreadable", self._describe_missing(text))
         return FoundAnswer(None, "no_answer", "an event stream without data")

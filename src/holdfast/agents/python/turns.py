@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec.structs import replace
 
 from holdfast.agents.conversation import make_dialogue
+from holdfast.agents.other_canaries import find_other_canaries
 from holdfast.agents.python import host_protocol as protocol
 from holdfast.agents.python.answers import (
     ANSWER_LIMIT,
@@ -32,7 +33,7 @@ from holdfast.planes.describe import format_exception
 from holdfast.planes.injection.faulted_call import drive
 from holdfast.planes.injection.weather import Weather
 from holdfast.planes.open_call import activate_weather
-from holdfast.planes.traced_call import CallTrace, ReadValues, list_fields
+from holdfast.planes.traced_call import CallTrace
 from holdfast.processes.startable import build_trial_variables
 
 if TYPE_CHECKING:
@@ -239,31 +240,9 @@ async def take_turn(
         )
         return Turn(prompt, None, latency_ms, "no_answer", why), ()
     turn, notes = _build_answered_turn(prompt, latency_ms, value)
-    if canaries := _find_canaries(returned, (prompt, agent_input)):
+    if canaries := find_other_canaries((returned,), (prompt, agent_input)):
         turn = replace(turn, canaries=canaries)
     return turn, notes
-
-
-def _find_canaries(returned: Any, inputs: tuple[AgentInput, ...]) -> tuple[str, ...]:
-    """Return the canaries in the fields of the result, except those that only repeat the agent's input."""
-    if returned is None or isinstance(returned, str | bytes | bytearray | list):
-        return ()  # the answer is all of it, or its last message
-    repeated = {id(agent_input) for agent_input in inputs}
-    fields = returned if isinstance(returned, dict) else _list_fields(returned)
-    own = {
-        key: value
-        for key, value in fields.items()
-        if key != "messages" and id(value) not in repeated and not (isinstance(value, str) and value in inputs)
-    }
-    return ReadValues(own).canaries
-
-
-def _list_fields(returned: Any) -> dict[Any, Any]:
-    """Return the fields of an agent's own object; none if it refuses to be inspected."""
-    try:
-        return dict(enumerate(returned)) if isinstance(returned, tuple) else list_fields(returned)
-    except Exception:
-        return {}
 
 
 def _build_answered_turn(prompt: str, latency_ms: float, text: str) -> tuple[Turn, tuple[str, ...]]:
