@@ -71,21 +71,30 @@ class Weather:
         """Receives the calls of the agent's own functions."""
         self._draws = RandomDraws(trial)
         self._fired = None if trial.task.recording is UNSET else trial.task.recording.fired
-        self._active = [ActiveInjection(i, injection) for i, injection in enumerate(trial.scenario.injections)]
+        self._active: tuple[ActiveInjection, ...] = ()
         self._occurrences: dict[str, int] = {}
 
     def get_traits(self, index: int) -> FaultTraits:
         """Return the traits of the fault that a ledger entry is about."""
-        return self._active[index].traits
+        return self._list_active()[index].traits
 
     def return_firing(self, index: int) -> None:
         """Remove a firing that was not met from the count for `times`."""
+        active = self._list_active()[index]
         with self.lock:
-            self._active[index].used_firings -= 1
+            active.used_firings -= 1
+
+    def _list_active(self) -> tuple[ActiveInjection, ...]:
+        """Return the injections with their counters. They are made at the first call, because a broken plug-in must
+        fail a call and not the start of the agent."""
+        with self.lock:  # one set of counters, even if several threads ask first
+            injections = self.trial.scenario.injections
+            self._active = self._active or tuple([ActiveInjection(i, one) for i, one in enumerate(injections)])
+            return self._active
 
     def find_applicable(self, plane: str, target: str) -> list[ActiveInjection]:
         """Return the injections that can act on a call to this target, in list order."""
-        return [active for active in self._active if active.can_act_on(plane, target)]
+        return [active for active in self._list_active() if active.can_act_on(plane, target)]
 
     @property
     def unmatched(self) -> dict[int, str]:

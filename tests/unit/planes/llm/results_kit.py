@@ -24,6 +24,8 @@ SAME = '{"left": 3}'
 FIRST = Injection("tool", "search", "error", schedule=Schedule(on_call=1))
 PATH = "/v1beta/models/m:generateContent"
 CODECS: tuple[Codec, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, OLLAMA_CHAT)
+WITH_IDS: tuple[Codec, ...] = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC)
+WITHOUT_IDS: tuple[Codec, ...] = (GEMINI, OLLAMA_CHAT)
 every_format = pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 
 
@@ -34,10 +36,10 @@ class Talk:
         self.codec = codec
         self.sent: list[dict[str, Any]] = []
 
-    def user(self, text: str) -> None:
+    def user(self, text: str = "How many kettles?") -> None:
         self._say("user", text)
 
-    def model(self, text: str) -> None:
+    def model(self, text: str = "Three.") -> None:
         self._say("assistant", text)
 
     def round(self, id: str, q: str = "kettle", text: str = SAME) -> None:
@@ -126,3 +128,34 @@ class Trial:
         """At the end: the calls that may have been made, with their arguments."""
         self.results.close()
         return [(event.tool, event.input) for event in self.context.trace if event.phase == "declared"]
+
+
+def play(codec: Codec, script: str, *faults: Injection) -> Trial:
+    """Play a trial step by step; each step is a word, with its arguments, before a semicolon.
+
+    `user TEXT`, `model TEXT`: a message, with `_` for spaces. `asks ID Q`: the model requests the call. `round ID Q`,
+    `called ID Q`, `gave ID TEXT`: the agent sends the call and its result. `example ID Q`: an example of a call.
+    `reads …`: the model reads these results; `-` is the tool's own, `X` is the fault's. `again …`: the same in a
+    retried request. `unread`: a reply passes unread. `drop N`: the agent leaves out that message. `other:user` and so
+    on belong to another conversation.
+    """
+    trial, talks = Trial(*faults or (FIRST,)), {}
+    for step in script.split(";"):
+        where, *words = step.split()
+        name, _, verb = where.rpartition(":")
+        talk, words = talks.setdefault(name, Talk(codec)), [word.replace("_", " ") for word in words]
+        match verb:
+            case "reads" | "again":
+                found = trial.reads(talk, again=verb == "again")
+                assert found == [FAULT if word == "X" else word for word in words], step
+            case "asks":
+                trial.asks(talk, *words)
+            case "unread":
+                trial.results.record_unread_reply()
+            case "drop":
+                del talk.sent[int(words[0])]
+            case "open":
+                talk.example(*words, closed=False)
+            case _:
+                getattr(talk, verb)(*words)
+    return trial

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from results_kit import FAULT, FIRST, Talk, Trial, every_format
+from results_kit import FAULT, FIRST, Talk, Trial, every_format, play
 
 from golden_words import Golden
 from holdfast.checks.trace.max_calls import MaxCalls
@@ -18,7 +18,6 @@ from holdfast.model.completion import ToolCall
 from holdfast.model.observation import Answer, Turn
 from holdfast.model.trace import TraceEvent
 from holdfast.planes.llm import tool_results
-from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
@@ -49,59 +48,9 @@ def test_a_result_that_waits_for_the_model_may_be_a_call_and_meets_nothing(codec
 
 
 @every_format
-@pytest.mark.parametrize("closed", [True, False])
-def test_an_example_or_a_kept_conversation_before_a_new_prompt_leaves_no_doubt(codec: Codec, closed: bool) -> None:
-    trial, talk = Trial(), Talk(codec)
-    talk.example(closed=closed)
-    talk.user("How many kettles?")
-    trial.reads(talk)
-    trial.asks(talk, "call_1")
-    talk.round("call_1")
-    trial.reads(talk)
-    assert (trial.calls, trial.perhaps, trial.context.notes) == ([(1, "")], [], [])
-
-
-@every_format
-def test_after_a_reply_that_passed_unread_a_result_with_words_behind_it_is_in_doubt_too(codec: Codec) -> None:
-    trial, talk = Trial(), Talk(codec)
-    talk.user("How many kettles?")
-    trial.reads(talk)
-    trial.results.record_unread_reply()
-    talk.round("call_1")
-    talk.user("(3 steps left)")
-    trial.reads(talk)
+def test_a_result_with_words_behind_it_may_be_a_call_after_an_unread_reply(codec: Codec) -> None:
+    trial = play(codec, "user; reads; unread; round call_1; user (3_steps_left); reads -")
     assert plain(trial.perhaps) == [KETTLE]
-
-
-def test_what_was_no_call_before_a_reply_passed_unread_stays_none() -> None:
-    trial, talk = Trial(), Talk(ANTHROPIC)
-    talk.example(closed=False)
-    talk.user("How many kettles?")
-    trial.reads(talk)
-    trial.results.record_unread_reply()
-    trial.reads(talk)
-    assert trial.perhaps == []
-
-
-def test_a_second_result_of_one_call_leaves_no_doubt() -> None:
-    trial, talk = Trial(), Talk(OPENAI_CHAT)
-    talk.user("How many kettles?")
-    trial.asks(talk, "call_1")
-    talk.round("call_1")
-    talk.gave("call_1", "and more")
-    trial.reads(talk)
-    assert (trial.calls, trial.perhaps) == ([(1, "")], [])
-
-
-def test_a_doubt_ends_where_the_model_turns_out_to_have_asked_for_the_call() -> None:
-    trial, before, talk = Trial(FIRST), Talk(OPENAI_CHAT), Talk(OPENAI_CHAT)
-    for one in (before, talk):
-        one.user("How many kettles?")
-    talk.round("call_1")
-    assert trial.reads(talk) == ["-"]
-    trial.asks(before, "call_1")
-    assert trial.reads(talk) == [FAULT]
-    assert (trial.calls, trial.perhaps) == ([(1, "error")], [])
 
 
 def test_a_result_that_names_no_tool_may_be_of_any_that_the_request_declares() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from results_kit import FAULT, FIRST, Talk, Trial
 
 from holdfast.model.completion import ToolCall
 from holdfast.model.scenario import Injection, Schedule
@@ -126,119 +126,46 @@ def test_a_result_without_a_name_is_that_of_the_call_it_answers():
     assert context.ledger[0].target == "search"
 
 
-# Which tool results are the same call: whatever ids a server gives, and whatever an agent does to old messages.
+# Which tool results are the same call, whatever ids a server gives and whatever an agent does to old messages.
 
 
-Messages = list[dict[str, Any]]
-SAME = '{"left": 3}'
-
-
-class Conversation:
-    """One conversation of an agent with a model that asks for a tool."""
-
-    def __init__(self, results: ToolResults, prompt: str = "How many are left?") -> None:
-        self._results = results
-        self.messages: Messages = [{"role": "user", "content": prompt}]
-
-    def asked(self) -> Any:
-        return OPENAI_CHAT.read_request("/v1/chat/completions", {"model": "m", "messages": self.messages})
-
-    def model_asks(self, id: str, q: str = "kettle") -> None:
-        call = ToolCall(id, "search", f'{{"q": "{q}"}}')
-        self._results.record_calls((call,), self.asked())
-        function = {"name": call.name, "arguments": call.arguments}
-        self.messages.append({"role": "assistant", "tool_calls": [{"id": id, "function": function}]})
-
-    def tool_gave(self, id: str, text: str = SAME) -> None:
-        self.messages.append({"role": "tool", "tool_call_id": id, "name": "search", "content": text})
-
-    def ask(self, *, again: bool = False) -> list[str]:
-        """What the model reads as results."""
-        changed = asyncio.run(self._results.settle(self.asked(), is_retry=again))
-        return [changed[r.key].text or "" if r.key in changed else r.text for r in self.asked().results]
-
-    def shows_example(self, id: str, q: str) -> None:
-        """Before the prompt: a call that no model asked for, and its result."""
-        prompt = self.messages.pop()
-        self.messages.append({"role": "user", "content": "For example"})
-        function = {"name": "search", "arguments": f'{{"q": "{q}"}}'}
-        self.messages.append({"role": "assistant", "tool_calls": [{"id": id, "function": function}]})
-        self.tool_gave(id)
-        self.messages.append(prompt)
-
-    def says(self, text: str) -> None:
-        self.messages.append({"role": "assistant", "content": text})
-
-
-def opened(*injections: Injection) -> tuple[FakeContext, ToolResults]:
-    context = FakeContext(injections)
-    return context, ToolResults(context, frozenset, faulty=True)
-
-
-def made(context: FakeContext) -> int:
-    return sum(event.phase == "done" for event in context.trace)
-
-
-@pytest.mark.parametrize("id", ["call_1", ""])
+@pytest.mark.parametrize("ids", ["c1", ""])
 @pytest.mark.parametrize("prompts", [("a", "a"), ("a", "b")])
-def test_two_conversations_with_the_same_ids_and_results_are_two_calls(id: str, prompts: tuple[str, str]) -> None:
-    context, results = opened()
+def test_two_conversations_with_the_same_ids_and_results_are_two_calls(ids: str, prompts: tuple[str, str]) -> None:
+    trial = Trial(FIRST)
     for prompt in prompts:
-        one = Conversation(results, prompt)
-        one.model_asks(id)
-        one.tool_gave(id)
-        one.ask()
-    results.close()
-    assert [(e.tool, e.n, e.phase) for e in context.trace] == [("search", 1, "done"), ("search", 2, "done")]
-
-
-def test_two_conversations_at_once_with_the_same_ids_are_two_calls() -> None:
-    context, results = opened()
-    both = [Conversation(results), Conversation(results)]
-    for one in both:
-        one.model_asks("call_0")
-        one.tool_gave("call_0")
-    for one in both:
-        one.ask()
-    assert made(context) == 2
+        talk = Talk(OPENAI_CHAT)
+        talk.user(prompt)
+        trial.asks(talk, ids)
+        talk.round(ids)
+        trial.reads(talk)
+    assert trial.calls == [(1, "error"), (2, "")]
 
 
 def test_a_result_that_the_agent_shortens_later_is_the_same_call() -> None:
-    context, results = opened(Injection("tool", "search", "error", schedule=Schedule(times=1)))
-    one = Conversation(results)
-    one.model_asks("call_1")
-    one.tool_gave("call_1", "a long result " * 20)
-    (first,) = one.ask()
-    one.messages[-1]["content"] = "[shortened]"
-    one.model_asks("call_2", "pot")
-    one.tool_gave("call_2")
-    assert one.ask() == [first, SAME]
-    assert made(context) == 2
+    trial, talk = Trial(FIRST), Talk(OPENAI_CHAT)
+    talk.user()
+    trial.asks(talk, "call_1")
+    talk.round("call_1", text="a long result " * 20)
+    assert trial.reads(talk) == [FAULT]
+    talk.sent[-1]["content"] = "[shortened]"
+    trial.asks(talk, "call_2", "pot")
+    talk.round("call_2", "pot")
+    assert trial.reads(talk) == [FAULT, "-"]
+    assert len(trial.calls) == 2
 
 
-def test_rounds_that_the_agent_leaves_out_later_make_no_new_call_of_the_others() -> None:
-    context, results = opened(Injection("tool", "search", "error", schedule=Schedule(on_call=2)))
-    one = Conversation(results)
+def test_rounds_that_the_agent_leaves_out_later_are_no_new_calls() -> None:
+    trial, talk = Trial(Injection("tool", "search", "error", schedule=Schedule(on_call=2))), Talk(OPENAI_CHAT)
+    talk.user()
     for at, q in enumerate(("kettle", "pot", "pan")):
-        one.model_asks("call_0", q)
-        one.tool_gave("call_0", f"{at}")
-        before = one.ask()
-    one.messages[0:3] = [{"role": "user", "content": "(a summary)"}]
-    one.says("done")
-    assert one.ask() == before[1:]
-    assert made(context) == 3
-
-
-def test_the_same_request_after_a_failure_meets_nothing_new() -> None:
-    context, results = opened(Injection("tool", "search", "error", schedule=Schedule(times=1)))
-    both = [Conversation(results), Conversation(results)]
-    for one in both:
-        one.model_asks("call_0")
-        one.tool_gave("call_0")
-    first = both[0].ask()
-    assert both[0].ask(again=True) == first
-    assert both[1].ask() == [SAME]
-    assert made(context) == 2
+        trial.asks(talk, "call_0", q)
+        talk.round("call_0", q, f"{at}")
+        before = trial.reads(talk)
+    talk.sent[0:3] = [{"role": "user", "content": "(a summary)"}]
+    talk.model("done")
+    assert trial.reads(talk) == before[1:] == [FAULT, "-"]
+    assert len(trial.calls) == 3
 
 
 _ID = {"own": "call_{0}_{1}", "by_round": "call_{1}", "one": "call_0", "none": ""}
@@ -248,33 +175,32 @@ _STEPS = st.lists(
 
 
 @given(_STEPS, st.sampled_from(sorted(_ID)), st.booleans(), st.booleans())
-def test_every_call_that_the_model_asked_for_is_met_once_and_stays_as_it_was(
+def test_every_requested_call_is_met_once_and_stays_as_it_was(
     steps: list[tuple[int, str]], ids: str, same_prompt: bool, example: bool
 ) -> None:
-    context, results = opened(Injection("tool", "search", "error", schedule=Schedule(every=2)))
-    talks = [Conversation(results, "" if same_prompt else str(at)) for at in range(3)]
-    rounds = [0, 0, 0]
-    read: list[list[str]] = [[], [], []]
-    if example:
-        for at, one in enumerate(talks):
-            one.shows_example(_ID[ids].format("x", 0), "same" if ids == "own" else "0")
-            read[at].append(SAME)
-    twins = same_prompt and ids != "own"  # nothing tells these apart but the texts of their results
+    trial = Trial(Injection("tool", "search", "error", schedule=Schedule(every=2)))
+    talks = [Talk(OPENAI_CHAT) for _ in range(3)]
+    rounds, read = [0, 0, 0], [["-"] * example for _ in talks]
+    for at, talk in enumerate(talks):
+        if example:
+            talk.user("For example")
+            talk.round(_ID[ids].format("x", 0), "same" if ids == "own" else "0")
+        talk.user("" if same_prompt else str(at))
+    twins = same_prompt and ids != "own"  # only the texts of their results distinguish these
     for at, step in steps:
-        one, n = talks[at], rounds[at]
+        talk, n = talks[at], rounds[at]
         if step == "call":
             rounds[at] += 1
-            id = _ID[ids].format(at, n)
-            one.model_asks(id, "same" if ids == "own" else f"{n}")
-            one.tool_gave(id, f"result {at} {n}")
-            shown = one.ask()
+            id, q = _ID[ids].format(at, n), "same" if ids == "own" else f"{n}"
+            trial.asks(talk, id, q)
+            talk.round(id, q, f"result {at} {n}")
+            shown = trial.reads(talk)
             assert shown[:-1] == read[at]
             read[at] = shown
         elif step == "shorten" and read[at] and not twins:
-            next(m for m in one.messages if m["role"] == "tool")["content"] = "[gone]"
-            read[at][0] = read[at][0] if "Error" in read[at][0] else "[gone]"
+            next(m for m in talk.sent if m["role"] == "tool")["content"] = "[gone]"
         elif step == "leave_out" and len(read[at]) > 1 and ids == "own":
-            oldest = next(n for n, m in enumerate(one.messages) if m["role"] == "tool")
-            del one.messages[oldest - 1 : oldest + 1], read[at][0]
-        assert one.ask(again=True) == read[at]
-    assert made(context) == sum(step == "call" for _, step in steps)
+            oldest = next(n for n, m in enumerate(talk.sent) if m["role"] == "tool")
+            del talk.sent[oldest - 1 : oldest + 1], read[at][0]
+        assert trial.reads(talk, again=True) == read[at]
+    assert len(trial.calls) == sum(step == "call" for _, step in steps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from results_kit import FAULT, FIRST, Talk, Trial, every_format
+from results_kit import CODECS, FAULT, FIRST, WITH_IDS, WITHOUT_IDS, Talk, Trial, every_format, play
 
 from holdfast.model.completion import ToolCall
 from holdfast.model.scenario import Injection
@@ -14,100 +14,130 @@ from holdfast.planes.llm import tool_results as plane
 from holdfast.planes.llm.codecs.anthropic import ANTHROPIC
 from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.gemini import GEMINI
-from holdfast.planes.llm.codecs.ollama import OLLAMA_CHAT
 from holdfast.planes.llm.codecs.openai_chat import OPENAI_CHAT
 from holdfast.planes.llm.codecs.openai_responses import OPENAI_RESPONSES
 
+SCRIPTS: dict[str, tuple[tuple[Codec, ...], str, str]] = {
+    "an example in the prompt": (
+        CODECS,
+        "example; user; reads -; asks c1; round c1; reads - X; asks c2 pan; round c2 pan; reads - X -; again - X -",
+        "1X 2",
+    ),
+    "an example that the model has not answered": (
+        CODECS,
+        "open; user; reads -; asks c1; round c1; reads - X; asks c2 pan; round c2 pan; reads - X -; again - X -",
+        "1X 2",
+    ),
+    "an example with the id of the real call": (
+        CODECS,
+        "example c1; user; reads -; asks c1; round c1; reads - X; model; reads - X",
+        "1X",
+    ),
+    **{
+        f"the example {one} of another agent": (
+            CODECS,
+            f"user; reads; asks c1; other:{one}; other:user A_poem.; other:reads -; round c1; reads X; other:reads -;"
+            "other:model Roses.; other:user Another.; other:reads -",
+            "1X",
+        )
+        for one in ("example", "example ex_1 pot", "example c1 pot", "open", "open ex_1 pot", "open c1 pot")
+    },
+    "the example of another agent after the real call": (
+        CODECS,
+        "user; asks c1; round c1; reads X; other:example; other:user A_poem.; other:reads -",
+        "1X",
+    ),
+    "an example in the middle, before the call": (
+        CODECS,
+        "user; reads; asks c1; example; user Go_on.; round c1; reads - X",
+        "1X",
+    ),
+    "an example in the middle, after the call": (
+        CODECS,
+        "user; reads; asks c1; round c1; reads X; model; example; user Go_on.; reads X -",
+        "1X",
+    ),
+    "a loaded history alone": (CODECS, "user; round c1; reads -", ""),
+    "a client that invents ids": (WITH_IDS[:1], "example; user; reads -; asks c1; round made-up; reads - X", "1X"),
+    "an example at the end of another prompt": (
+        WITH_IDS,
+        "user; other:user; reads; asks c1; other:round ex pot; other:reads -; round c1; reads X",
+        "1X",
+    ),
+    "an example at the end of another prompt, with words behind it": (
+        WITH_IDS,
+        "user; other:user; reads; asks c1; other:round ex pot; other:user Now.; other:reads -; round c1; reads X",
+        "1X",
+    ),
+    "an agent that says the time only once": (
+        CODECS,
+        "user It_is_12:00.; user; reads; asks c1; drop 0; round c1; reads X",
+        "1X",
+    ),
+    "a known id in another conversation": (
+        WITH_IDS,
+        "user It_is_12:00.; reads; asks c1; b:user It_is_12:01.; b:round c1; b:reads X;"
+        "c:user It_is_12:02.; c:round c1; c:user Briefly.; c:reads X",
+        "1X",
+    ),
+    "without ids, by name and arguments": (
+        WITHOUT_IDS,
+        "user It_is_12:00.; asks c1; b:user It_is_12:01.; b:round c1; b:reads X; c:round c1; c:reads X;"
+        "c:asks c2 pan; c:round c2 pan; c:reads X -",
+        "1X 2",
+    ),
+    "without ids, other arguments in another conversation": (
+        WITHOUT_IDS,
+        "user; asks c1; other:user How_many_pots?; other:round c1 pot; other:reads -",
+        "",
+    ),
+    "words that are gone the next time": (
+        WITH_IDS[2:],
+        "user; user (4_steps_left); asks c1; drop 1; round c1; user (3_steps_left); reads X",
+        "1X",
+    ),
+    "two calls in one reply, each before its result": (
+        (OPENAI_RESPONSES, GEMINI),
+        "user; asks c1; asks c2 pot; round c1; round c2 pot; reads X -",
+        "1X 2",
+    ),
+    "an agent that answers itself": ((GEMINI,), "user; asks c1; round c1; model; user And_pots?; reads X", "1X"),
+    "two conversations with equal ids and results": (
+        WITH_IDS[:1],
+        "user; asks c1; round c1; reads X; other:user; other:asks c1; other:round c1; other:reads -",
+        "1X 2",
+    ),
+    "two concurrent conversations, and a retried request": (
+        WITH_IDS[:1],
+        "user; other:user; asks c1; round c1; other:asks c1; other:round c1; reads X; again X; other:reads -",
+        "1X 2",
+    ),
+    "a second result of one call": (WITH_IDS[:1], "user; asks c1; round c1; gave c1 more; reads X -", "1X"),
+    "a call that is known only later": (WITH_IDS[:1], "b:user; user; round c1; reads -; b:asks c1; reads X", "1X"),
+    "no call, also after an unread reply": (WITH_IDS[2:], "open; user; reads -; unread; reads -", ""),
+}
+ROWS = [
+    pytest.param(codec, script, calls, id=f"{codec.name}: {name}")
+    for name, (codecs, script, calls) in SCRIPTS.items()
+    for codec in codecs
+]
 
-@every_format
-@pytest.mark.parametrize("closed", [True, False])
-def test_an_example_in_the_prompt_is_not_a_call_and_the_real_one_after_it_is_the_first(
-    codec: Codec, closed: bool
-) -> None:
-    trial, talk = Trial(FIRST), Talk(codec)
-    talk.example(closed=closed)
-    talk.user("How many kettles?")
-    assert trial.reads(talk) == ["-"]
-    assert (trial.calls, trial.met) == ([], 0)
-    trial.asks(talk, "call_1")
-    talk.round("call_1")
-    assert trial.reads(talk) == ["-", FAULT]
-    assert trial.calls == [(1, "error")]
-    trial.asks(talk, "call_2", "pan")
-    talk.round("call_2", "pan")
-    assert trial.reads(talk) == ["-", FAULT, "-"]
-    assert trial.reads(talk, again=True) == ["-", FAULT, "-"]
-    assert trial.calls == [(1, "error"), (2, "")]
+
+@pytest.mark.parametrize(("codec", "script", "calls"), ROWS)
+def test_only_results_of_requested_calls_are_calls(codec: Codec, script: str, calls: str) -> None:
+    trial = play(codec, script)
+    assert " ".join(f"{n}{'X' * bool(fault)}" for n, fault in trial.calls) == calls
+    assert trial.met == calls.count("X")
 
 
-@every_format
-def test_an_example_with_the_id_of_the_real_call_is_not_a_call_either(codec: Codec) -> None:
-    trial, talk = Trial(FIRST), Talk(codec)
-    talk.example("call_1")
-    talk.user("How many kettles?")
-    trial.reads(talk)
-    trial.asks(talk, "call_1")
-    talk.round("call_1")
-    talk_later = trial.reads(talk)
-    talk.model("Three kettles.")
-    assert talk_later == trial.reads(talk) == ["-", FAULT]
-    assert trial.calls == [(1, "error")]
-
-
-@every_format
-@pytest.mark.parametrize("closed", [True, False])
-@pytest.mark.parametrize(("id", "q"), [("ex_1", "kettle"), ("ex_1", "pot"), ("call_1", "pot")])
-def test_an_example_in_the_prompt_of_another_agent_does_not_use_up_the_open_call(
-    codec: Codec, q: str, closed: bool, id: str
-) -> None:
-    trial, talk, other = Trial(FIRST), Talk(codec), Talk(codec)
-    talk.user("How many kettles?")
-    trial.reads(talk)
-    trial.asks(talk, "call_1")
-    other.example(id, q, closed=closed)
-    other.user("Write a poem.")
-    assert trial.reads(other) == ["-"]
-    assert (trial.calls, trial.met) == ([], 0)
-    talk.round("call_1")
-    assert trial.reads(talk) == [FAULT]
-    assert trial.reads(other) == ["-"]
-    other.model("Roses are red.")
-    other.user("Another one.")
-    assert trial.reads(other) == ["-"]
-    assert trial.calls == [(1, "error")]
-
-
-@every_format
-def test_an_example_first_shown_to_another_agent_after_the_real_call_passes_untouched(codec: Codec) -> None:
-    trial, talk, other = Trial(FIRST), Talk(codec), Talk(codec)
-    talk.user("How many kettles?")
-    trial.asks(talk, "call_1")
-    talk.round("call_1")
-    assert trial.reads(talk) == [FAULT]
-    other.example()
-    other.user("Write a poem.")
-    assert trial.reads(other) == ["-"]
-    assert trial.calls == [(1, "error")]
-
-
-@every_format
-@pytest.mark.parametrize("before", [True, False])
-def test_an_example_that_is_put_into_the_middle_later_passes_untouched(codec: Codec, before: bool) -> None:
-    trial, talk = Trial(FIRST), Talk(codec)
-    talk.user("How many kettles?")
-    trial.reads(talk)
-    trial.asks(talk, "call_1")
-    if before:
-        talk.example()
-        talk.user("Now go on.")
-    talk.round("call_1")
-    if not before:
-        assert trial.reads(talk) == [FAULT]
-        talk.model("Three.")
-        talk.example()
-        talk.user("Now go on.")
-    assert trial.reads(talk) == (["-", FAULT] if before else [FAULT, "-"])
-    assert trial.calls == [(1, "error")]
+@pytest.mark.parametrize("name", ["an example in the prompt", "a second result of one call", "a known id in another "
+                                  "conversation", "a call that is known only later", "no call, also after an unread "
+                                  "reply", "without ids, by name and arguments"])  # fmt: skip
+def test_what_is_known_leaves_no_doubt(name: str) -> None:
+    codecs, script, _ = SCRIPTS[name]
+    for codec in codecs:
+        trial = play(codec, script)
+        assert (trial.perhaps, trial.context.notes) == ([], [])
 
 
 @every_format
@@ -128,73 +158,6 @@ def test_a_conversation_that_is_kept_from_an_earlier_trial_leaks_nothing(codec: 
     assert later.calls == [(1, "error")]
 
 
-@every_format
-def test_a_loaded_history_alone_proves_nothing(codec: Codec) -> None:
-    trial, talk = Trial(Injection("tool", "search", "error")), Talk(codec)
-    talk.user("How many kettles?")
-    talk.round("call_1")
-    assert trial.reads(talk) == ["-"]
-    assert (trial.calls, trial.met) == ([], 0)
-
-
-def test_a_client_that_makes_up_ids_is_known_by_name_arguments_and_place() -> None:
-    trial, talk = Trial(FIRST), Talk(OPENAI_CHAT)
-    talk.example()
-    talk.user("How many kettles?")
-    trial.reads(talk)
-    trial.asks(talk, "call_1")
-    talk.round("made-up")
-    assert trial.reads(talk) == ["-", FAULT]
-    assert trial.calls == [(1, "error")]
-
-
-@pytest.mark.parametrize("codec", [OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC], ids=lambda codec: codec.name)
-@pytest.mark.parametrize("later", [True, False])
-def test_an_example_at_the_end_of_a_prompt_does_not_take_the_open_call_of_its_tool(codec: Codec, later: bool) -> None:
-    trial, talk, other = Trial(FIRST), Talk(codec), Talk(codec)
-    for one in (talk, other):
-        one.user("How many kettles?")
-    trial.reads(talk)
-    trial.asks(talk, "call_1")
-    other.round("ex_1", "pot")
-    if later:
-        other.user("Now you.")
-    assert trial.reads(other) == ["-"]
-    assert (trial.calls, trial.met) == ([], 0)
-    talk.round("call_1")
-    assert trial.reads(talk) == [FAULT]
-    assert trial.calls == [(1, "error")]
-
-
-@every_format
-def test_an_agent_that_tells_the_time_once_is_met(codec: Codec) -> None:
-    trial, talk = Trial(FIRST), Talk(codec)
-    talk.user("It is 12:00.")
-    talk.user("How many kettles?")
-    trial.reads(talk)
-    trial.asks(talk, "call_1")
-    del talk.sent[0]
-    talk.round("call_1")
-    assert trial.reads(talk) == [FAULT]
-
-
-@pytest.mark.parametrize("codec", [OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC], ids=lambda codec: codec.name)
-@pytest.mark.parametrize("words", [True, False])
-def test_a_result_goes_by_its_id_though_all_that_was_said_is_another_now(codec: Codec, words: bool) -> None:
-    trial, talk = Trial(FIRST), Talk(codec)
-    talk.user("It is 12:00. How many kettles?")
-    trial.reads(talk)
-    trial.asks(talk, "call_1")
-    for _ in range(2):  # the agent itself asks once more
-        talk = Talk(codec)
-        talk.user("It is 12:01. How many kettles?")
-        talk.round("call_1")
-        if words:
-            talk.user("Answer in one sentence.")
-        assert trial.reads(talk) == [FAULT]
-    assert (trial.calls, trial.perhaps) == ([(1, "error")], [])
-
-
 def test_words_next_to_a_result_in_one_message_hide_no_call() -> None:
     trial, talk = Trial(FIRST), Talk(ANTHROPIC)
     talk.user("It is 12:00. How many kettles?")
@@ -202,46 +165,6 @@ def test_words_next_to_a_result_in_one_message_hide_no_call() -> None:
     talk.sent[0]["content"] = "It is 12:01. How many kettles?"
     talk.round("call_1")
     talk.sent[-1]["content"].append({"type": "text", "text": "(3 steps left)"})
-    assert trial.reads(talk) == [FAULT]
-
-
-@pytest.mark.parametrize("codec", [GEMINI, OLLAMA_CHAT], ids=lambda codec: codec.name)
-@pytest.mark.parametrize("prompt", ["It is 12:01. How many kettles?", ""])
-def test_without_ids_a_result_that_waits_for_the_model_goes_by_name_and_arguments(codec: Codec, prompt: str) -> None:
-    trial, talk = Trial(FIRST), Talk(codec)
-    talk.user("It is 12:00. How many kettles?")
-    trial.asks(talk, "")
-    for clock in ("", " It is late."):  # the agent itself asks once more
-        talk = Talk(codec)
-        if prompt:
-            talk.user(prompt + clock)
-        talk.round("", "kettle")
-        assert trial.reads(talk) == [FAULT]
-    assert (trial.calls, trial.perhaps) == ([(1, "error")], [])
-    trial.asks(talk, "", "pan")
-    talk.round("", "pan")
-    assert trial.reads(talk) == [FAULT, "-"]
-
-
-@pytest.mark.parametrize("codec", [GEMINI, OLLAMA_CHAT], ids=lambda codec: codec.name)
-def test_without_ids_a_result_in_another_conversation_with_other_arguments_takes_no_call(codec: Codec) -> None:
-    trial, talk, other = Trial(FIRST), Talk(codec), Talk(codec)
-    talk.user("How many kettles?")
-    trial.asks(talk, "")
-    other.user("How many pots?")
-    other.round("", "pot")
-    assert trial.reads(other) == ["-"]
-    assert trial.calls == []
-
-
-def test_words_that_are_gone_the_next_time_hide_no_call() -> None:
-    trial, talk = Trial(FIRST), Talk(ANTHROPIC)
-    talk.user("How many kettles?")
-    talk.user("(4 steps left)")
-    trial.asks(talk, "call_1")
-    talk.sent.pop()
-    talk.round("call_1")
-    talk.user("(3 steps left)")
     assert trial.reads(talk) == [FAULT]
 
 
@@ -256,28 +179,6 @@ def test_a_result_whose_call_only_the_server_holds_goes_by_its_id() -> None:
         trial.asks(talk, "call_0", q)
     assert [event.input for event in trial.context.trace] == ['{"q": "kettle"}'] * 2
     assert trial.calls == [(1, "error"), (2, "")]
-
-
-def test_results_of_one_reply_that_stand_each_after_its_call_are_all_met() -> None:
-    for codec in (OPENAI_RESPONSES, GEMINI):
-        trial, talk = Trial(), Talk(codec)
-        talk.user("How many kettles and pots?")
-        trial.asks(talk, "call_1")
-        trial.asks(talk, "call_2", "pot")
-        talk.round("call_1")
-        talk.round("call_2", "pot")
-        trial.reads(talk)
-        assert [n for n, _ in trial.calls] == [1, 2]
-
-
-def test_a_result_is_met_though_the_agent_answered_by_itself_meanwhile() -> None:
-    trial, talk = Trial(FIRST), Talk(GEMINI)
-    talk.user("How many kettles?")
-    trial.asks(talk, "")
-    talk.round("")
-    talk.model("Three, says the tool.")
-    talk.user("And pots?")
-    assert trial.reads(talk) == [FAULT]
 
 
 def test_calls_that_only_came_to_an_end_now_are_asked_for_before_a_result_is_given_up() -> None:
