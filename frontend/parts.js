@@ -37,6 +37,6 @@ function partRow(part, id) {
     el("th", { scope: "row" }, name),
     el("td", { class: "number" }, part.number ?? number(part.score), interval ? el("span", { class: "interval" }, ` ${interval}`) : null),
     el("td", { class: "number", "data-head": "share" }, !part.share ? "–" : `${Math.round(100 * part.share)} %`),
-    el("td", { class: "number", "data-head": "weight" }, part.weight ? String(part.weight) : "–"),
+    el("td", { class: "number", "data-head": "weight" }, part.weight ? part.weight.toFixed(2) : "–"),
     el("td", { class: "said" }, plain(part.skipped || part.said || (part.reasons ?? []).join(", "))));
 }

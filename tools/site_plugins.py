@@ -71,9 +71,8 @@ def _sentence(words: str) -> str:
 def _lines(page: PluginPage, written: str) -> Iterator[str]:
     check = page.section == RULES
     where = "[check](checks.md)" if check else f"fault of [`{page.section}`](#{page.section})"
-    yield f"# `{page.name}`\n\n*A {where}.* {page.what}\n"
-    yield "## What it checks\n" if check else "## What it does\n"
-    yield f"{written.strip()}\n"
+    yield f"# `{page.name}`\n\n*A {where}.*\n"
+    yield f"{written.strip() or page.what}\n"
     if "```yaml" not in written:
         yield f"```yaml\n{page.example}```\n"
     yield f"## Settings\n\n{_settings(page.settings)}\n"
