@@ -377,3 +377,11 @@ def test_what_cannot_be_imported_is_a_usage_error(made: Project, words: tuple[st
     result = made.cli("import", *words)
     assert result.code == 4
     assert said in result.err
+
+
+def test_tests_that_leave_no_summary_show_the_last_line_they_printed(made: Project) -> None:
+    (made.folder / "tasks/answer/run-tests.sh").write_text("echo started\necho 'cannot open sources.tar'\n")
+    assert made.cli("import", "tasks/answer", "--solution", "-o", "solved").code == 0
+    code, why, _ = judged(made, "solved/answer/holdfast.yaml")
+    assert code == 3
+    assert "cannot open sources.tar" in why

@@ -69,7 +69,8 @@ def main() -> dict[str, Any]:
     if result is None or not result["passed"]:
         refuse_missing(place, output)
     if result is None:
-        fail(f"the tests left no {NO_RESULT[SETTINGS['result']]}", output)
+        last = next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "nothing")
+        fail(f"the tests left no {NO_RESULT[SETTINGS['result']]}; the last line they printed: {last[:160]}", output)
     return dict(result, details={"output": output[-OUTPUT_SHOWN:], "exit_code": code})
 
 

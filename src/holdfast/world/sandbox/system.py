@@ -10,6 +10,7 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from glob import glob
 from pathlib import Path
 
 from holdfast.world.supervisors.messages import HOME, format_hosts_file
@@ -21,7 +22,8 @@ ID = 1000
 _TOP = ("/usr", "/opt", "/nix")
 _LIBRARIES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 """Links into /usr on most machines, folders on some."""
-_ETC_FOLDERS = ("alternatives", "crypto-policies", "fonts", "java", "pki", "ssl")
+_ETC_FOLDERS = ("alternatives", "crypto-policies", "fonts", "java", "java-*", "pki", "R", "ssl", "texmf")
+"""Folders of the machine's /etc without which distributions' programs do not start; Debian's Java has `java-*`."""
 _ETC_FILES = ("ld.so.cache", "localtime", "magic", "mime.types", "os-release", "protocols", "services", "timezone")
 """Files of the machine's /etc that programs need and that do not identify the machine's users."""
 
@@ -40,7 +42,7 @@ class System:
 def find_shared() -> System:
     """Find out once what this machine has."""
     top = [path for path in (*_TOP, *_LIBRARIES) if os.path.isdir(path) and not os.path.islink(path)]
-    etc = [f"/etc/{name}" for name in _ETC_FOLDERS if os.path.isdir(f"/etc/{name}")]
+    etc = [folder for name in _ETC_FOLDERS for folder in sorted(glob(f"/etc/{name}")) if os.path.isdir(folder)]
     links = {path: os.readlink(path) for path in _LIBRARIES if os.path.islink(path)}
     return System((*top, *etc), links, {f"/etc/{name}": data for name in _ETC_FILES if (data := _read_public(name))})
 
