@@ -41,7 +41,7 @@ def test_an_empty_line_does_not_end_what_goes_on() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "code"),
     [
-        ("RUN x\n", "Dockerfile: no FROM", "task-invalid"),
+        ("RUN x\n", "Dockerfile ", "task-invalid"),
         ("FROM a\nRUN <<EOF\nx\nEOF\n", "Dockerfile:2: ", "task-unsupported"),
         ("FROM a\nCOPY <<'EOF' /x\ny\nEOF\n", "Dockerfile:2: ", "task-unsupported"),
         ("FROM a\nINSTALL x\n", "Dockerfile:2: 'INSTALL'", "task-invalid"),
