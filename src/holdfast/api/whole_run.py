@@ -187,7 +187,7 @@ def _list_stops(outcomes: dict[Part, RunOutcome]) -> list[str]:
 
 
 def load_whole(whole: RunDir) -> WholeOutcome:
-    """Return a stored run of several parts, each as far as it got."""
+    """Return a stored run of several parts; some may be unfinished."""
     manifest = whole.read_manifest()
     spec, _ = load_stored_spec(whole, manifest, None, os.environ)
     stack, outcomes = ExitStack(), {}

@@ -77,7 +77,7 @@ def _find_run(trial: str, run: str | None) -> tuple[RunDir, str]:
     """Find the run with the trial, or with a trial that shows the cause, and the trial's id."""
     if not trial:
         hint = "give its id, or its first characters; the report shows it"
-        raise UsageError("no trial is named", hint=hint, code="argument-missing")
+        raise UsageError("no trial was given", hint=hint, code="argument-missing")
     if trial.startswith(CAUSE):
         hunt, cause = find_cause(trial)
         _check_prompt(hunt, cause)

@@ -157,7 +157,7 @@ class Frame(Struct, frozen=True, gc=False):
 
     head: bytes
     silent: bool
-    """Whether no body follows, whatever is written."""
+    """Whether the reply has no body, even if one is written."""
     chunked: bool
     keep_alive: bool
 

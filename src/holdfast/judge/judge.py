@@ -167,7 +167,7 @@ def _judge_conversation(
 
 
 def _select_turns(rule: RuleJudge, turns: Sequence[Turn]) -> Sequence[int]:
-    """Return the turns that the rule reads. A negative one reads any text there is, and skips silence."""
+    """Return the turns that the rule reads. A negative rule reads every turn with text."""
     last = len(turns) - 1
     if rule.over == "last":
         return (last,)

@@ -105,7 +105,7 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
 
     @property
     def content(self) -> Any:
-        """What decides the weather, without positions in the file."""
+        """The values that determine the weather, without positions in the file."""
         return [self.name, [injection.content for injection in self.injections]]
 
 

@@ -231,7 +231,7 @@ class Isolation(Struct, frozen=True, omit_defaults=True):
     enforced: bool
     why: str = ""
     asked: bool = True
-    """False for a limit that nobody set, so it is not missing."""
+    """Whether the spec sets it. A limit that nobody set is not missing."""
     code: str = ""
     """Why it is not enforced: a key of `capabilities.LACKS`."""
 

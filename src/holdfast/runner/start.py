@@ -148,7 +148,7 @@ def _warn_edited(run: RunDir, original: Path) -> tuple[RunWarning, ...]:
     if not original.is_file() or original.read_bytes() == (run.path / "spec.yaml").read_bytes():
         return ()
     problem = (
-        f"{original.name} was edited after run {run.id} began: the run continues with its own copy of the old text"
+        f"{original.name} was edited after run {run.id} began: the run continues with its own copy of the old version"
     )
     return (RunWarning("spec-edited", f"{problem}. Start a new run to use the new one"),)
 

@@ -301,7 +301,7 @@ class BodyBuffer:
         return b"".join(parts) if size <= limit else None
 
     def read_available(self) -> bytes:
-        """Return everything that is here, without waiting."""
+        """Return everything that has arrived, without waiting."""
         parts = self._parts
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()

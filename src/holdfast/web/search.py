@@ -107,7 +107,7 @@ def search(
 def _take_hits(
     found: Iterator[FoundText | None], most: int, is_late: Callable[[], bool]
 ) -> tuple[list[FoundText], bool, bool]:
-    """Return the first matches, whether the time was over before them, and whether there may be more."""
+    """Return the first matches, whether time ran out first, and whether there may be more."""
     hits: list[FoundText] = []
     for number, one in enumerate(found):
         if number % 256 == 0 and is_late():

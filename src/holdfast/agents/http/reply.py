@@ -152,7 +152,7 @@ def _cut(text: str, notes: list[str]) -> str:
     raw = text.encode("utf-8", "surrogatepass")
     if len(raw) <= TEXT_LIMIT:
         return text
-    notes.append(f"the answer was cut at {TEXT_LIMIT // 1_000_000} MB of {len(raw) / 1_000_000:.1f} MB")
+    notes.append(f"the answer has {len(raw) / 1_000_000:.1f} MB and was cut at {TEXT_LIMIT // 1_000_000} MB")
     return raw[:TEXT_LIMIT].decode("utf-8", "ignore")
 
 

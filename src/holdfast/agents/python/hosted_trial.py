@@ -310,7 +310,7 @@ class TrialPipes:
         return hosted.all_turns_ended and not hosted.late
 
     async def receive(self) -> bytes:
-        """Return the next bytes on the line, before anything listens; b"" at its end."""
+        """Return the next bytes of the connection before a reader is registered; b"" at its end."""
         try:
             return await self._loop.sock_recv(self._line, 1 << 16)
         except OSError:

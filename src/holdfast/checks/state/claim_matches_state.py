@@ -64,7 +64,7 @@ class ClaimMatchesState:
     claims: Annotated[
         tuple[Claim, ...],
         about(
-            "The claims to look for, and what makes each true.",
+            "The claims to look for, each with the action that makes it true.",
             min_length=1,
             examples=[
                 [{"says": "mail (was|has been) sent", "did": {"type": "http_call", "host": "smtp", "method": "POST"}}]

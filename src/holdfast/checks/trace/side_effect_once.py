@@ -90,7 +90,7 @@ class SideEffectOnce:
 
     def lint(self) -> Iterable[tuple[str, str, str]]:
         if self.tool is None:
-            message = "every tool counts as a write: name the one that changes something, or reading twice fails"
+            message = "every tool counts as a write: name the tool that changes something, or repeated reads fail"
             yield "lint-every-tool-writes", "", message
 
 

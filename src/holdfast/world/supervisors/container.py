@@ -98,9 +98,7 @@ class Container:
         try:
             listener = socket.socket(fileno=(await self.line.ask(LISTEN, value)).fds[0])
         except OSError as refused:
-            raise SandboxFailed(
-                f"{host}:{port} cannot be listened on in the container: {refused.strerror}"
-            ) from refused
+            raise SandboxFailed(f"cannot listen on {host}:{port} in the container: {refused.strerror}") from refused
         listener.setblocking(False)
         return listener
 

@@ -128,7 +128,7 @@ class SandboxLayout:
     """Address space of each process."""
     commands: bool = False
     groups: int = 0
-    """How many control groups its programs enter: the last of the descriptors."""
+    """The number of control groups that its programs enter. Their descriptors come last."""
     watched: tuple[str, ...] = ()
     """The kinds of file faults to expect, which decide the calls to report: `paths`, `disk`."""
 
