@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from msgspec.structs import replace
-
 from holdfast.model.spec import AgentSpec
 
 PROMPT, PROMPT_FILE = "HOLDFAST_PROMPT", "HOLDFAST_PROMPT_FILE"
@@ -52,29 +50,13 @@ def fill_command(command: str) -> str:
 def fill_mcp_config(agent: AgentSpec, environ: Mapping[str, str]) -> AgentSpec:
     """Fill the section of an HTTP agent, whose command has no placeholder for a prompt."""
     values = {"mcp_config": environ.get(MCP_CONFIG, "")}
-    command = None if agent.command is None else fill_command(agent.command)
-    return replace(agent, command=command, args=tuple([fill_argument(arg, values) for arg in agent.args]))
+    return agent.map_texts(fill_command, "command").map_texts(lambda text: fill_argument(text, values), "args")
 
 
 def fill_port(agent: AgentSpec, port: int) -> AgentSpec:
     """Return the agent's section for an instance on this port."""
-
-    def fill(text: str) -> str:
-        return text.replace(PORT, str(port))
-
-    def fill_optional(text: str | None) -> str | None:
-        return None if text is None else fill(text)
-
-    return replace(
-        agent,
-        endpoint=fill(agent.endpoint),
-        command=fill_optional(agent.command),
-        binary=fill_optional(agent.binary),
-        args=tuple([fill(arg) for arg in agent.args]),
-        ready=fill_optional(agent.ready),
-        reset_endpoint=fill_optional(agent.reset_endpoint),
-        env={name: fill(value) for name, value in agent.env.items()},
-    )
+    names = ("endpoint", "command", "binary", "args", "ready", "reset_endpoint", "env")
+    return agent.map_texts(lambda text: text.replace(PORT, str(port)), *names)
 
 
 def _expand_variable(variable: str, quote: str) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import AgentUnavailable
 from holdfast.model.model_spec import ModelSpec
-from holdfast.model.spec import AgentSpec, Spec
+from holdfast.model.spec import AgentSpec, Spec, map_texts
 from holdfast.model.trial import Trial
 from holdfast.model.world import WorldSpec
 from holdfast.plugins import DEFAULT_BACKEND
@@ -64,52 +64,26 @@ def resolve_agent(
     def resolve_text(text: str) -> str:
         return resolve(text, environ, params=params, secrets=secrets)
 
-    def resolve_mapping(mapping: Mapping[str, str]) -> dict[str, str]:
-        return {key: resolve_text(text) for key, text in mapping.items()}
-
-    changes: dict[str, Any] = {name: resolve_mapping(mapping) for name, mapping in _list_mappings(agent).items()}
-    changes |= {name: resolve_text(text) for name, text in _list_texts(agent).items() if text is not None}
-    changes["args"] = tuple(interpolate(text, params or {}) for text in agent.args)
-    changes["dialogue"] = tuple(replace(step, type=resolve_text(step.type)) for step in agent.dialogue)
-    if agent.command is not None:  # a dollar in it belongs to the shell
-        changes["command"] = fill_command(agent.command, params or {})
-    if isinstance(agent.mcp_config, dict):
-        changes["mcp_config"] = _resolve_nested(agent.mcp_config, resolve_text)
-    return replace(agent, **changes)
+    # A dollar in a command belongs to the shell. `mcp_config` is the name of a file, unless it is its content.
+    names = (*_REFERRING, "mcp_config") if isinstance(agent.mcp_config, dict) else _REFERRING
+    resolved = agent.map_texts(resolve_text, *names)
+    return replace(
+        resolved.map_texts(lambda text: interpolate(text, params or {}), "args"),
+        dialogue=tuple(replace(step, type=resolve_text(step.type)) for step in agent.dialogue),
+        command=None if agent.command is None else fill_command(agent.command, params or {}),
+    )
 
 
-def _resolve_nested(part: Any, value: Callable[[str], str]) -> Any:
-    """Resolve the references in every text of a nested value."""
-    if isinstance(part, str):
-        return value(part)
-    if isinstance(part, Mapping):
-        return {key: _resolve_nested(inner, value) for key, inner in part.items()}
-    return [_resolve_nested(inner, value) for inner in part] if isinstance(part, list) else part
+_REFERRING = (
+    *("endpoint", "request_template", "response_path", "reset_endpoint", "binary", "ready", "answer_file"),
+    *("headers", "query_params", "env"),
+)
+"""The fields whose texts may hold references to variables, secrets and parameters."""
 
 
 def has_param_references(agent: AgentSpec) -> bool:
     """Return whether the section contains a `{{ params.x }}`."""
-    mapped = [text for mapping in _list_mappings(agent).values() for text in mapping.values()]
-    texts = [*_list_texts(agent).values(), agent.command, *agent.args, *mapped, *[step.type for step in agent.dialogue]]
-    return any(find_names(text).params for text in texts if text is not None)
-
-
-def _list_texts(agent: AgentSpec) -> dict[str, str | None]:
-    """Return the strings of the section that may hold references."""
-    return {
-        "endpoint": agent.endpoint,
-        "request_template": agent.request_template,
-        "response_path": agent.response_path,
-        "reset_endpoint": agent.reset_endpoint,
-        "binary": agent.binary,
-        "ready": agent.ready,
-        "answer_file": agent.answer_file,
-    }
-
-
-def _list_mappings(agent: AgentSpec) -> dict[str, dict[str, str]]:
-    """Return the maps of the section whose values may hold references."""
-    return {"headers": agent.headers, "query_params": agent.query_params, "env": agent.env}
+    return bool(find_names(msgspec.json.encode(agent).decode()).params)
 
 
 def resolve_models(spec: Spec, environ: Mapping[str, str]) -> dict[str, ModelSpec]:
@@ -140,32 +114,27 @@ def make_fill(world: WorldSpec, environ: Mapping[str, str], secrets: Mapping[str
     plain = msgspec.to_builtins(world)
 
     def fill(trial: Trial) -> WorldSpec:
-        def fill_value(part: Any) -> Any:
-            if isinstance(part, str):
-                return resolve(part, environ, secrets=secrets, params=trial.params)
+        def fill_text(text: str) -> str:
+            return resolve(text, environ, secrets=secrets, params=trial.params)
+
+        def fill_part(key: str, part: Any) -> Any:
+            if key in _AS_WRITTEN:
+                return map_texts(part, lambda text: _AS_WRITTEN[key](text, trial.params))
+            if key in _USER_KEYED:  # their keys are the user's own words
+                return map_texts(part, fill_text)
             if isinstance(part, dict):
-                return {key: fill_part(key, inner) for key, inner in part.items()}
-            return [fill_value(inner) for inner in part] if isinstance(part, list | tuple) else part
+                return {name: fill_part(name, inner) for name, inner in part.items()}
+            if isinstance(part, list | tuple):
+                return [fill_part("", inner) for inner in part]
+            return fill_text(part) if isinstance(part, str) else part
 
-        def fill_part(key: str, inner: Any) -> Any:
-            if key in _USER_KEYED and isinstance(inner, dict):  # their keys are the user's own words
-                return {name: fill_value(text) for name, text in inner.items()}
-            fill_in = _AS_WRITTEN.get(key)
-            return fill_value(inner) if fill_in is None else fill_text(inner, fill_in)
-
-        def fill_text(part: Any, fill_in: _FillIn) -> Any:
-            if isinstance(part, str):
-                return fill_in(part, trial.params)
-            return [fill_text(inner, fill_in) for inner in part] if isinstance(part, list | tuple) else part
-
-        return msgspec.convert(fill_value(plain), WorldSpec)
+        return msgspec.convert(fill_part("", plain), WorldSpec)
 
     return fill
 
 
 _USER_KEYED = ("env", "headers", "dns_overrides")
-_FillIn = Callable[[str, Mapping[str, Any]], str]
-_AS_WRITTEN: Mapping[str, _FillIn] = {
+_AS_WRITTEN: Mapping[str, Callable[[str, Mapping[str, Any]], str]] = {
     "commands": fill_command,
     "content": interpolate,
     "response": interpolate,

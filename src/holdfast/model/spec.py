@@ -5,11 +5,11 @@ A Spec holds references (`${VAR}`, `{{ secrets.X }}`), never the values behind t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.mutation import MutationSpec
@@ -131,6 +131,15 @@ class TerminalStep(Struct, frozen=True):
     type: str = ""
 
 
+def map_texts(part: Any, change: Callable[[str], str]) -> Any:
+    """Return a nested value with every text in it changed; keys stay."""
+    if isinstance(part, str):
+        return change(part)
+    if isinstance(part, Mapping):
+        return {key: map_texts(inner, change) for key, inner in part.items()}
+    return type(part)([map_texts(inner, change) for inner in part]) if isinstance(part, list | tuple) else part
+
+
 class AgentSpec(Struct, frozen=True, omit_defaults=True):
     """The `agent:` section with defaults; strings keep their references."""
 
@@ -179,6 +188,11 @@ class AgentSpec(Struct, frozen=True, omit_defaults=True):
     programs: tuple[str, ...] = ()
     """Programs of this machine that a sandbox makes available, by name or path."""
     position: Position | None = None
+
+    def map_texts(self, change: Callable[[str], str], *names: str) -> AgentSpec:
+        """Return the section with every text of these fields changed."""
+        fields = asdict(self)
+        return replace(self, **{name: map_texts(fields[name], change) for name in names})
 
     @property
     def has_reset(self) -> bool:

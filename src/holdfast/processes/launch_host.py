@@ -86,10 +86,6 @@ NOTICE = struct.Struct("=Bqqqq")
 
 For a started program, the last is the pid of its keeper: everything that the program starts is below it.
 """
-TAKEN = struct.Struct("=qq")
-"""A keeper's report when it takes an order: its pid and the ticket; 0 when it is free again."""
-OVER = 84
-"""Exit code of a keeper that found the control socket closed."""
 LINGER_S = 4.0
 """Time for a group whose first process obeyed SIGTERM: longer than Holdfast's own grace period, which ends it."""
 STOPPED = (signal.SIGTERM, 128 + signal.SIGTERM << 8)
@@ -105,44 +101,13 @@ class LaunchHost(SpareChild):
     """Runs keepers as child processes, each for one program at a time."""
 
     pause_ms = 4
-    report_bytes = TAKEN.size
 
-    def __init__(self, control: socket.socket) -> None:
-        super().__init__(control)
-        self._keepers: dict[int, int] = {}
-        """Tickets by process id: 0 while the keeper has no order."""
-        self._free: set[int] = set()
-        """Keepers that are free for another order."""
-
-    def on_child_started(self, pid: int) -> None:
-        self._keepers[pid] = 0
-
-    @property
-    def ready(self) -> bool:
-        return bool(self.spare or self._free)
-
-    def on_order_taken(self, report: bytes) -> None:
-        pid, ticket = TAKEN.unpack(report)
-        self._keepers[pid] = ticket
-        if pid == self.spare:
-            self.spare = 0
-        if ticket:
-            self._free.discard(pid)
-        else:
-            self._free.add(pid)
-
-    def on_child_ended(self, pid: int, status: int, *, spare: bool) -> None:
-        """Remove the keeper; if it was killed, kill its program here."""
+    def on_child_ended(self, pid: int, ticket: int, status: int) -> None:
+        """Kill the program of a keeper that was killed."""
         # A keeper that was killed could not clean up after its program. This process is the next subreaper above it, so
         # the program and its daemons are its own children by now.
-        ticket = self._keepers.pop(pid, 0)
-        spare = spare or pid in self._free
-        self._free.discard(pid)
-        if spare and status == OVER << 8:
-            self.over = True
-        if ticket and status != 0:
-            survivors = end_orphans(set(self._keepers))
-            self._report(LOST, ticket, left=len(survivors))
+        if status != 0:
+            self._report(LOST, ticket, left=len(end_orphans(set(self.tickets))))
 
     def on_fork_refused(self) -> None:
         """Take the next order, if one arrives soon, and report that it cannot be executed."""
@@ -156,19 +121,17 @@ class LaunchHost(SpareChild):
         close_all(fds)
         self._report(REFUSED, ticket, errno.EAGAIN)
 
-    def serve(self) -> int:
+    def serve(self) -> None:
         """Run one program after the other, until a program leaves something behind, or changes this process."""
-        me, state = os.getpid(), read_inherited_state()
+        state = read_inherited_state()
         while (received := receive_order(self.control)) is not None:
-            ticket, fds = received
-            self.report_taken(TAKEN.pack(me, ticket))
-            self._keep(ticket, fds)
+            self.report_order(received[0])
+            self._keep(*received)
             # A keeper is reused only if the next program would find it exactly as the last one did: no leftover
-            # processes, and no changed limits, priority or cores.
+            # processes, and no changed limits, priority or cores. Forking another one takes twice as long as a program.
             if has_children() or read_inherited_state() != state:
-                return 0
-            self.report_taken(TAKEN.pack(me, 0))
-        return OVER
+                return
+            self.report_order(0)
 
     def _keep(self, ticket: int, fds: list[int]) -> None:
         """Start the program, wait for its end, and end its leftovers."""

@@ -10,62 +10,52 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 from holdfast.processes.leftovers import die_with_parent, end_orphans, keep_orphans, reap_children
+
+_REPORT = struct.Struct("=qq")
+"""A child's pid and the ticket of its order."""
 
 
 class SpareChild:
     """This process: its control socket and its children, one of which always waits for an order.
 
-    A subclass defines what a child prepares, how it serves its order, and what happens when a child takes an order or
-    ends.
+    A subclass defines what a child prepares, how it serves orders, and what happens when it ends in the middle of one.
     """
 
     pause_ms = 3
     """Milliseconds before the next child is made, unless an order waits: making it slows down the one at work."""
-    report_bytes = 1
-    """Size of a child's report when it takes an order."""
 
     def __init__(self, control: socket.socket) -> None:
         self.control = control
         self.over = False
+        self.tickets: dict[int, int] = {}
+        """The order of each child, by its pid; 0 while it waits for one."""
         self._pid = os.getpid()
-        self.spare = 0
-        """The newest child, while it waits for an order."""
         self._taken = os.pipe()
         self._died = os.pipe()
 
     def prepare(self) -> None:
         """In a child: do everything possible before its order is known."""
 
-    def serve(self) -> int:
-        """In a child: take an order, report it and carry it out; return its exit code."""
+    def serve(self) -> None:
+        """In a child: take an order, report it and carry it out; return without one if the control socket is closed."""
         raise NotImplementedError
 
-    def on_child_started(self, pid: int) -> None:
-        """Called when a child was made."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether a child waits for an order."""
-        return bool(self.spare)
-
-    def on_order_taken(self, report: bytes) -> None:
-        """Called when a child has taken an order."""
-        self.spare = 0
-
-    def on_child_ended(self, pid: int, status: int, *, spare: bool) -> None:
-        """Called when a child has ended; `spare` means that it had no order."""
+    def on_child_ended(self, pid: int, ticket: int, status: int) -> None:
+        """Called when a child with an order has ended."""
 
     def on_fork_refused(self) -> None:
         """Called when the machine refuses a new child; it is tried again soon."""
         raise NotImplementedError
 
-    def report_taken(self, report: bytes) -> None:
-        """In a child: report that its order is taken, so that the next child can be made."""
-        os.write(self._taken[1], report)
+    def report_order(self, ticket: int) -> None:
+        """In a child: report the order it has taken, so that the next child can be made; 0 if it waits for another."""
+        os.write(self._taken[1], _REPORT.pack(os.getpid(), ticket))
 
     def leave(self) -> None:
         """In a child: close everything that it shares with this process."""
@@ -77,6 +67,7 @@ class SpareChild:
         """Run until the control socket closes; then kill everything that still runs."""
         # SIGCHLD writes to this pipe, so the poll below wakes for dead children, too.
         os.set_blocking(self._died[1], False)
+        os.set_blocking(self._taken[0], False)
         signal.set_wakeup_fd(self._died[1], warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         poll = select.poll()
@@ -87,27 +78,38 @@ class SpareChild:
             # Waiting children read orders from the same socket, and the kernel gives each order to one of them. So this
             # process looks for orders itself only while no child waits, and otherwise only for the end of the other
             # side.
-            poll.register(control, 0 if self.ready else select.POLLIN)
-            events = dict(poll.poll(None if self.ready else self.pause_ms))
+            waits = 0 in self.tickets.values()
+            poll.register(control, 0 if waits else select.POLLIN)
+            events = dict(poll.poll(None if waits else self.pause_ms))
             self._handle_events(events)
             # A new child is made after a pause without events, when the last one has started its work, or immediately
             # if an order is already waiting.
-            if not self.ready and not self.over and (not events or control in events):
+            if 0 not in self.tickets.values() and not self.over and (not events or control in events):
                 self._fork_spare()
         end_orphans(set())
 
     def _handle_events(self, events: dict[int, int]) -> None:
         if events.get(self.control.fileno(), 0) & (select.POLLHUP | select.POLLERR):
             self.over = True
-        if self._taken[0] in events:
-            self.on_order_taken(os.read(self._taken[0], self.report_bytes))
+        ended: list[tuple[int, int]] = []
         if self._died[0] in events:
             os.read(self._died[0], 4096)
-            for pid, status in reap_children():
-                spare = pid == self.spare
-                if spare:
-                    self.spare = 0
-                self.on_child_ended(pid, status, spare=spare)
+            ended = [*reap_children()]
+        # Read after the children were reaped: whatever they have reported is in the pipe by now.
+        with suppress(BlockingIOError):
+            self.tickets.update(_REPORT.iter_unpack(os.read(self._taken[0], _REPORT.size * 256)))
+        for pid, status in ended:
+            self._handle_end(pid, status)
+
+    def _handle_end(self, pid: int, status: int) -> None:
+        if pid not in self.tickets:
+            return  # a daemon that this process has adopted
+        ticket = self.tickets.pop(pid)
+        if ticket:
+            self.on_child_ended(pid, ticket, status)
+            return
+        # Without an order, a child ends on its own only when it has found the control socket closed.
+        self.over = self.over or status == 0
 
     def _fork_spare(self) -> None:
         try:
@@ -117,8 +119,7 @@ class SpareChild:
             return
         if pid == 0:
             self._run_child()
-        self.on_child_started(pid)
-        self.spare = pid
+        self.tickets[pid] = 0
 
     def _run_child(self) -> NoReturn:
         """Run the child. Whatever happens in it, it never returns into the code of its parent."""
@@ -134,7 +135,8 @@ class SpareChild:
             if os.getppid() != self._pid:
                 os._exit(1)
             keep_orphans()
-            code = self.serve()
+            self.serve()
+            code = 0
         except BaseException:
             sys.excepthook(*sys.exc_info())
         finally:

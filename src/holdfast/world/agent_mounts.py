@@ -44,9 +44,7 @@ class Mounts(Struct, frozen=True):
                 text = inside.join(re.split(rf"(?<![\w/.-]){re.escape(path)}(?![\w.-])", text))
             return text
 
-        changes: dict[str, object] = {"args": tuple(map(map_text, agent.args))}
-        changes |= {n: map_text(t) for n, t in (("command", agent.command), ("binary", agent.binary)) if t is not None}
-        return replace(agent, **changes)
+        return agent.map_texts(map_text, "args", "command", "binary")
 
     def list_notes(self, root: Path) -> tuple[str, ...]:
         """Return a note that lists what was mounted; empty if nothing was."""

@@ -86,16 +86,17 @@ UNUSABLE_ENDINGS: frozenset[EndingKind] = frozenset(("timeout", "crashed", "out_
 class Instance:
     """A started copy that was ready. `end` it after use."""
 
-    def __init__(self, agent: AgentSpec, place: Place, program: Started, pipes: Pipes, printed: Tail) -> None:
+    def __init__(
+        self, agent: AgentSpec, place: Place, program: Started, pipes: Pipes, printed: Tail, *, for_trial: bool
+    ) -> None:
         self._agent = agent
         self._place = place
         self._program = program
         self._pipes = pipes
         self._printed = printed
+        self._for_trial = for_trial
         self._http: HttpAgent
         self._parts: AsyncExitStack
-        self.is_for_trial = False
-        """Whether it runs in the world of a single trial: everything it prints belongs to that trial."""
         self.is_unusable = False
         """Whether its last trial left it unusable for the next one."""
 
@@ -105,20 +106,21 @@ class Instance:
     ) -> Instance:
         """Start a copy on this port and wait until it is ready; raise AgentUnavailable if it does not become ready.
 
-        Ending the instance closes the place; a failed start closes it immediately. `printed` stores its output.
+        Ending the instance closes the place; a failed start closes it immediately. `printed` stores the output of one
+        that is started for a single trial: all of it belongs to that trial.
         """
         async with AsyncExitStack() as parts:
             parts.push_async_callback(place.close)
             agent = fill_port(place.map_agent_paths(written), port)
             with_port = {name: value for name, value in agent.env.items() if value != written.env[name]}
             env = {**BEGIN, **place.environ, **with_port, "PORT": str(port)}
-            printed = printed or Tail()
-            pipes = Pipes(b"", printed, printed)
+            output = printed or Tail()
+            pipes = Pipes(b"", output, output)
             parts.callback(pipes.close)
             program = await place.start(place.build_argv(fill_mcp_config(agent, env), env), env, pipes.stdio)
             await parts.enter_async_context(end_on_exit(program))
             pipes.close_child_ends()
-            self = cls(agent, place, program, pipes, printed)
+            self = cls(agent, place, program, pipes, output, for_trial=printed is not None)
             forward = await place.forward(port)
             if forward is not None:
                 parts.push_async_callback(forward.close)
@@ -147,7 +149,7 @@ class Instance:
     async def perform(self, task: Task, world: World) -> Answer:
         """Run one trial: reset the agent, if the spec names a reset, then ask turn after turn."""
         await self._http.reset(world)
-        if not self.is_for_trial:
+        if not self._for_trial:
             self._pipes.drain()
             self._printed.restart()
         self._printed.watch = world.on_output
@@ -182,14 +184,9 @@ def _replace_port(agent: AgentSpec, port: int, forwarded: int) -> AgentSpec:
     """Return the section with the forwarded port in place of the agent's own."""
 
     def move_url(url: str) -> str:
-        return re.sub(rf"(//[^/]*):{port}\b", rf"\1:{forwarded}", url)
+        return str(forwarded) if url == str(port) else re.sub(rf"(//[^/]*):{port}\b", rf"\1:{forwarded}", url)
 
-    def move_optional(url: str | None) -> str | None:
-        return None if url is None else str(forwarded) if url == str(port) else move_url(url)
-
-    endpoint = move_url(agent.endpoint)
-    if endpoint == agent.endpoint:  # the port was left out
-        endpoint = re.sub(r"^(https?://[^/]+)", rf"\1:{forwarded}", endpoint)
-    return replace(
-        agent, endpoint=endpoint, ready=move_optional(agent.ready), reset_endpoint=move_optional(agent.reset_endpoint)
-    )
+    moved = agent.map_texts(move_url, "endpoint", "ready", "reset_endpoint")
+    if moved.endpoint == agent.endpoint:  # the port was left out
+        moved = replace(moved, endpoint=re.sub(r"^(https?://[^/]+)", rf"\1:{forwarded}", agent.endpoint))
+    return moved

@@ -17,17 +17,13 @@ from holdfast.agents.http.instance import Instance, Ports, check_port_free
 from holdfast.agents.http.readiness import OutOfMemoryAtStart, parse_address
 from holdfast.agents.placeholders import PORT
 from holdfast.errors import AgentUnavailable, HarnessError
-from holdfast.model.observation import Answer, EndingKind, Turn
+from holdfast.model.observation import Answer, Turn
 from holdfast.model.spec import AgentSpec
 from holdfast.model.task import Task
 from holdfast.processes.pipes import Tail
 from holdfast.processes.program import await_all
 from holdfast.protocols.world import Place, World
 
-StartInstance: TypeAlias = Callable[[], Awaitable[Instance]]
-"""Starts one more instance and waits until it is ready."""
-StartInWorld: TypeAlias = Callable[[World, Tail], Awaitable[Instance]]
-"""Starts an instance in the world of a trial, with its output stored."""
 OpenPlace: TypeAlias = Callable[[], Awaitable[Place]]
 """Opens a place for one more instance."""
 
@@ -45,7 +41,8 @@ class LaunchedHttpAgent:
         self._root = root
         self._port = None if PORT in agent.endpoint else parse_address(agent.endpoint)[1]
         self._ports = Ports()
-        self._instances: Instances = WorldInstances(self._start_in_world)
+        self._pool: InstancePool | None = None
+        """The instances on this machine; None in sandboxes, where each trial has its own."""
         self._slot: asyncio.Semaphore | None = None
         self.limit: int | None = None
         """Maximum number of concurrent trials; None for any number."""
@@ -70,15 +67,13 @@ class LaunchedHttpAgent:
         async def start_instance() -> Instance:
             if self._port is not None:
                 check_port_free(*parse_address(agent.endpoint))
-            return await Instance.start(agent, self._find_port(), await open_place(), root)
+            return await self._start(await open_place())
 
         spares = self.limit if agent.spares is None else agent.spares
-        ahead = spares if self._port is None else 0
-        self._instances = (
-            ReusedInstances(start_instance) if agent.isolation == "worker" else SpareInstances(start_instance, ahead)
-        )
+        reuse = agent.isolation == "worker"
+        self._pool = InstancePool(start_instance, 0 if reuse or self._port is not None else spares, reuse=reuse)
         try:
-            await self._instances.open()
+            await self._pool.open()
         except BaseException:
             await self.close()
             raise
@@ -92,81 +87,77 @@ class LaunchedHttpAgent:
             return await self._run(task, world)
 
     async def _run(self, task: Task, world: World) -> Answer:
+        limit_s, printed = time_left_s(world), Tail()
         try:
-            instance = await self._instances.acquire(world)
-        except (NotReadyInTime, OutOfMemoryAtStart) as unready:
-            ending: EndingKind = "timeout" if isinstance(unready, NotReadyInTime) else "out_of_memory"
-            turn = Turn(task.turns[0], None, 0.0, ending, str(unready))
-            return Answer((turn,), output=unready.printed.text, notes=unready.printed.notes)
+            async with asyncio.timeout(None if limit_s == inf else limit_s) as limit:
+                instance = await self._acquire(world, printed)
+        except (TimeoutError, OutOfMemoryAtStart) as unready:
+            if isinstance(unready, OutOfMemoryAtStart):
+                turn = Turn(task.turns[0], None, 0.0, "out_of_memory", str(unready))
+            elif limit.expired():
+                turn = Turn(task.turns[0], None, 0.0, "timeout", "it was not ready in time")
+            else:
+                raise
+            return Answer((turn,), output=printed.text, notes=printed.notes)
         try:
             answer = await instance.perform(task, world)
         except BaseException as broken:
             await instance.end(0.0 if isinstance(broken, asyncio.CancelledError) else None)
             raise
-        notes = await self._instances.release(instance)
+        notes = await (instance.end() if self._pool is None else self._pool.release(instance))
         return replace(answer, notes=(*answer.notes, *notes)) if notes else answer
 
     async def close(self) -> None:
-        await self._instances.close()
+        if self._pool is not None:
+            await self._pool.close()
 
-    def _find_port(self) -> int:
-        return self._ports.pick_port() if self._port is None else self._port
+    async def _acquire(self, world: World, printed: Tail) -> Instance:
+        if self._pool is not None:
+            return await self._pool.acquire()
+        return await self._start(await world.place(), printed)
 
-    async def _start_in_world(self, world: World, printed: Tail) -> Instance:
-        return await Instance.start(self._agent, self._find_port(), await world.place(), self._root, printed)
-
-
-class NotReadyInTime(Exception):
-    """The trial's time ended before its instance was ready; `printed` is its output."""
-
-    def __init__(self, printed: Tail) -> None:
-        super().__init__("it was not ready in time")
-        self.printed = printed
+    async def _start(self, place: Place, printed: Tail | None = None) -> Instance:
+        port = self._ports.pick_port() if self._port is None else self._port
+        return await Instance.start(self._agent, port, place, self._root, printed)
 
 
-class Instances:
-    """Lends an instance for each trial."""
+class InstancePool:
+    """Instances on this machine that wait for a trial: started ahead, or kept from earlier trials."""
 
-    async def open(self) -> None:
-        """Start the first one; raise AgentUnavailable if that fails."""
-
-    async def acquire(self, world: World) -> Instance:
-        """Return an instance that no other trial uses; raise NotReadyInTime if the trial's time ends first.
-
-        Raises AgentUnavailable if none can be started.
-        """
-        raise NotImplementedError
-
-    async def release(self, instance: Instance) -> tuple[str, ...]:
-        """Take an instance back after its trial; return notes about its end."""
-        return await instance.end()
-
-    async def close(self) -> None:
-        """End all instances that are not in use."""
-
-
-class SpareInstances(Instances):
-    """A new instance for every trial, started ahead so that trials do not wait."""
-
-    def __init__(self, begin: StartInstance, ahead: int) -> None:
+    def __init__(self, begin: Callable[[], Awaitable[Instance]], ahead: int, *, reuse: bool) -> None:
+        """`begin` starts one more instance and waits until it is ready."""
         self._begin = begin
         self._ahead = ahead
-        self._waiting: deque[asyncio.Task[Instance]] = deque()
+        self._reuse = reuse
+        self._waiting: deque[asyncio.Future[Instance]] = deque()
         self._starts = asyncio.Semaphore(os.cpu_count() or 1)  # more would only slow each other down
 
     async def open(self) -> None:
+        """Start the first one; raise AgentUnavailable if that fails."""
         first = asyncio.create_task(self._start())
         self._waiting.append(first)
         await first
 
-    async def acquire(self, world: World) -> Instance:
+    async def acquire(self) -> Instance:
+        """Return an instance that no other trial uses; raise AgentUnavailable if none can be started."""
         # The replacement starts before this trial waits for its own instance, so both starts overlap.
         spare = self._waiting.popleft() if self._waiting else None
-        self._refill()
+        while len(self._waiting) < self._ahead:
+            self._waiting.append(asyncio.create_task(self._start()))
         ready = await self._await_spare(spare) if spare is not None else None
         return ready or await self._start()
 
+    async def release(self, instance: Instance) -> tuple[str, ...]:
+        """Take an instance back after its trial; return notes about its end."""
+        if not self._reuse or not instance.alive or instance.is_unusable:
+            return await instance.end()
+        idle: asyncio.Future[Instance] = asyncio.get_running_loop().create_future()
+        idle.set_result(instance)
+        self._waiting.append(idle)
+        return ()
+
     async def close(self) -> None:
+        """End all instances that are not in use."""
         spares, self._ahead = list(self._waiting), 0
         self._waiting.clear()
         for spare in spares:
@@ -174,7 +165,7 @@ class SpareInstances(Instances):
         ended = await asyncio.gather(*spares, return_exceptions=True)
         await await_all(one.end() for one in ended if isinstance(one, Instance))
 
-    async def _await_spare(self, spare: asyncio.Task[Instance]) -> Instance | None:
+    async def _await_spare(self, spare: asyncio.Future[Instance]) -> Instance | None:
         """Return the spare when it is ready; None if it could not be started or has ended since."""
         # Cancelling this trial must not cancel the start: the instance goes back to the front, for the next trial.
         try:
@@ -189,58 +180,6 @@ class SpareInstances(Instances):
         await instance.end()
         return None
 
-    def _refill(self) -> None:
-        while len(self._waiting) < self._ahead:
-            self._waiting.append(asyncio.create_task(self._start()))
-
     async def _start(self) -> Instance:
         async with self._starts:
             return await self._begin()
-
-
-class ReusedInstances(Instances):
-    """One instance per slot, kept between trials and replaced when it has died or is unusable."""
-
-    def __init__(self, begin: StartInstance) -> None:
-        self._begin = begin
-        self._idle: list[Instance] = []
-
-    async def open(self) -> None:
-        self._idle.append(await self._begin())
-
-    async def acquire(self, world: World) -> Instance:
-        while self._idle:
-            instance = self._idle.pop()
-            if instance.alive:
-                return instance
-            await instance.end()
-        return await self._begin()
-
-    async def release(self, instance: Instance) -> tuple[str, ...]:
-        if not instance.alive or instance.is_unusable:
-            return await instance.end()
-        self._idle.append(instance)
-        return ()
-
-    async def close(self) -> None:
-        idle, self._idle = self._idle, []
-        await await_all(instance.end() for instance in idle)
-
-
-class WorldInstances(Instances):
-    """A new instance in the world of each trial, which ends it."""
-
-    def __init__(self, begin: StartInWorld) -> None:
-        self._begin = begin
-
-    async def acquire(self, world: World) -> Instance:
-        limit_s, printed = time_left_s(world), Tail()
-        try:
-            async with asyncio.timeout(None if limit_s == inf else limit_s) as limit:
-                instance = await self._begin(world, printed)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise NotReadyInTime(printed) from None
-        instance.is_for_trial = True
-        return instance

@@ -35,10 +35,6 @@ Accepts: TypeAlias = Callable[[str, int], Awaitable[bool]]
 class OutOfMemoryAtStart(AgentUnavailable):
     """The agent exceeded its memory limit before it was ready."""
 
-    def __init__(self, message: str, printed: Tail) -> None:
-        super().__init__(message, code="agent-not-ready", hint="raise resources.memory")
-        self.printed = printed
-
 
 async def await_ready(
     agent: AgentSpec, program: Started, pipes: Pipes, printed: Tail, place: Place, accepts: Accepts | None = None
@@ -71,7 +67,8 @@ def _make_not_ready_error(agent: AgentSpec, program: Started, condition: str, pr
     if program.lost:
         return AgentLost("the launch host died while the agent started")
     if program.out_of_memory:
-        return OutOfMemoryAtStart(f"it {program.out_of_memory} before it was ready", printed)
+        message = f"it {program.out_of_memory} before it was ready"
+        return OutOfMemoryAtStart(message, code="agent-not-ready", hint="raise resources.memory")
     if program.ended and program.status in NOT_RUN and agent.command is not None:
         return make_not_run_error(agent, printed.last_line, place.sees)
     if program.ended:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
@@ -12,9 +11,9 @@ from functools import lru_cache
 from msgspec import Struct
 
 from holdfast.agents.http.request import HttpUrl
+from holdfast.http1.bodies import ENCODINGS, inflate
 from holdfast.http1.heads import RawFields, find_header
 
-_WBITS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS}
 _OTHERS = frozenset(("br", "zstd", "compress"))
 """Encodings that Holdfast does not request and cannot read; any other word is ignored."""
 
@@ -47,27 +46,12 @@ def unpack_body(fields: RawFields, body: bytes, limit: int, *, complete: bool) -
         return body, ""
     if packing in _OTHERS:
         return b"", f"its Content-Encoding is {packing}, which was not requested"
-    wbits = _WBITS.get(packing)
-    if packing == "deflate":  # with the frame that it should have, or bare, as some servers send it
-        wbits = zlib.MAX_WBITS if body[0] & 15 == 8 else -zlib.MAX_WBITS
-    return (body, "") if wbits is None else _inflate(body, wbits, limit, complete)
-
-
-def _inflate(body: bytes, wbits: int, limit: int, complete: bool) -> tuple[bytes, str]:
-    output = b""
-    # One byte more than the limit is produced, never more: that tells a body that is too long from one that fits, and a
-    # small body cannot unpack to gigabytes.
-    while body and len(output) <= limit:
-        inflating = zlib.decompressobj(wbits)
-        try:
-            output += inflating.decompress(body, limit + 1 - len(output))
-        except zlib.error:
-            return output, "the body does not match its Content-Encoding"
-        if not inflating.eof:
-            break
-        body = inflating.unused_data  # gzip may have several members
-    is_cut = complete and len(output) <= limit and not inflating.eof
-    return output, "the body ends before its Content-Encoding does" if is_cut else ""
+    if packing not in ENCODINGS:
+        return body, ""
+    plain, problem = inflate(packing, body, limit)
+    if problem == "damaged":
+        return plain, "the body does not match its Content-Encoding"
+    return plain, "the body ends before its Content-Encoding does" if problem and complete else ""
 
 
 class Cookie(Struct, frozen=True):

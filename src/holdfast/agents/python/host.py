@@ -14,18 +14,14 @@ import select
 import signal
 import socket
 import sys
-from contextlib import suppress
 from time import perf_counter
 from typing import NamedTuple
 
 from holdfast.agents.python import host_protocol as protocol
 from holdfast.agents.python.host_protocol import TrialRequest, move_high, read_frame, send_message
 from holdfast.agents.python.loaded import CallableAgent, describe_import_error, load, prepare
-from holdfast.agents.python.turns import clear_environment, perform
-from holdfast.model.codec import create_decoder, encode
-from holdfast.model.scenario import CALM
-from holdfast.model.task import Task
-from holdfast.model.trial import Trial
+from holdfast.agents.python.turns import perform
+from holdfast.model.codec import create_decoder
 from holdfast.planes import open_call, traced_call  # noqa: F401  # `perform` needs them: loaded before any child
 from holdfast.planes.describe import format_exception
 from holdfast.planes.injection import weather  # noqa: F401
@@ -75,36 +71,6 @@ def settle_streams() -> None:
             continue  # the agent closed or replaced it
 
 
-class _Silent:
-    """A line without a receiver."""
-
-    def send(self, message: protocol.Message) -> None:
-        protocol.add_length(encode(message))
-
-    def receive_turn(self) -> str | None:
-        return None
-
-    def wait_until_settled(self) -> None:
-        pass
-
-
-async def _echo(prompt: str) -> str:
-    return prompt
-
-
-_ECHO = {False: CallableAgent(str), True: CallableAgent(_echo, is_async=True)}
-_REHEARSAL = encode(TrialRequest(Trial("0" * 12, "control", CALM, Task(("",))), ""))
-
-
-def rehearse(*, is_async: bool) -> None:
-    """Run an empty trial as a warm-up: afterwards the memory pages that a trial writes to are already copied."""
-    perform(_read_request(_REHEARSAL), _ECHO[is_async], _Silent())
-
-
-REHEARSALS = 20
-"""Enough for the interpreter to specialise its bytecode, which it writes into the code objects."""
-
-
 class Zygote(SpareChild):
     """The process that has imported the agent; each trial runs in a child of it."""
 
@@ -115,32 +81,19 @@ class Zygote(SpareChild):
         self._agent = agent
         self._import_children = list_children()
         """Processes that the agent's import started: they serve every trial, so they outlive each of them."""
-        self._children: set[int] = set()
 
     def run(self) -> None:
-        with suppress(Exception):  # the agent's own event loop cannot be created: its trials will report it
-            # Whatever the interpreter warms up now, no trial has to: pages that a trial would write to, and copy, have
-            # their final content, and the bytecode of a trial is specialised.
-            for _ in range(REHEARSALS):
-                rehearse(is_async=self._agent.is_async)
-        clear_environment()
         # The kernel would kill this process together with its parent. From here on it sees its parent's end itself, on
         # the control socket, and ends the trials and whatever they left before it ends.
         die_with_parent(0)
         super().run()
 
-    def on_child_started(self, pid: int) -> None:
-        self._children.add(pid)
-
-    def on_child_ended(self, pid: int, status: int, *, spare: bool) -> None:
+    def on_child_ended(self, pid: int, ticket: int, status: int) -> None:
         """Report the end of a child once everything it left behind has ended, too."""
-        if pid not in self._children:
-            return
-        self._children.discard(pid)
         kill_group(pid, signal.SIGKILL)
         # A child is a subreaper: when it ends, the daemons below it become children of this process. A child that is
         # neither a trial's process nor was started by the agent's import is what this trial has left behind.
-        survivors = end_orphans(self._import_children | self._children)
+        survivors = end_orphans(self._import_children | set(self.tickets))
         send_message(self.control.fileno(), protocol.ChildExited(pid, status, len(survivors)))
 
     def on_fork_refused(self) -> None:
@@ -155,22 +108,19 @@ class Zygote(SpareChild):
     def prepare(self) -> None:
         # Its own session makes a trial one process group, which can be killed as a whole.
         os.setsid()
-        rehearse(is_async=False)  # creating and closing a loop takes longer than it saves
 
-    def serve(self) -> int:
-        """Wait for a trial, run it, and exit."""
+    def serve(self) -> None:
         # The child was forked before its trial was known, so the fork costs the trial no time. It reports its pid
         # before any code of the agent runs: from then on Holdfast knows which process a connection belongs to.
         work = receive_order(self.control)
         if work is not None:
             send_message(self.control.fileno(), protocol.ChildStarted(work.ticket, os.getpid()))
-            self.report_taken(b"x")
+            self.report_order(work.ticket)
             self.leave()  # the agent must not find another trial's line
             redirect(work.output)
             os.close(work.output)
             perform_work(move_high(work.line), self._agent)
             settle_streams()
-        return 0
 
 
 def main() -> None:

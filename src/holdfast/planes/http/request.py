@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from holdfast.http1.bodies import inflate
 from holdfast.http1.heads import RequestHead
 from holdfast.model.trace import READ_METHODS
 from holdfast.planes.urls import DEFAULT_PORTS
@@ -141,12 +141,8 @@ def decompress(encoding: str | None, body: bytes, limit: int) -> bytes | None:
         return body[:limit]
     if name not in READABLE:
         return None
-    for bits in (31,) if "gzip" in name else (15, -15):  # some servers send deflate without its zlib header
-        try:
-            return zlib.decompressobj(bits).decompress(body, limit)
-        except zlib.error:
-            continue
-    return None
+    plain, problem = inflate(name, body, limit)
+    return None if problem == "damaged" and not plain else plain[:limit]
 
 
 def limit_encodings(offered: bytes) -> bytes:

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from holdfast.errors import SandboxFailed
 from holdfast.model.world import Isolation
@@ -175,10 +175,9 @@ class BubblewrapSandbox(OpenSandbox):
         elif message.what == wire.HIT:
             self._hits.add(message.ticket)
         elif message.what == wire.OVER:
-            for number, code, took_ns in wire.decode_ends(message.text):
+            for number, code, took_ns in json.loads(message.text):
                 if on_end := self._commands.pop(number, None):
-                    took_ms = None if took_ns == wire.UNKNOWN else took_ns / 1e6
-                    on_end(CommandEnd(None if code == wire.UNKNOWN else code, took_ms))
+                    on_end(CommandEnd(code, None if took_ns is None else took_ns / 1e6))
         elif message.what == wire.ENDED and (program := self.programs.pop_ended(message.ticket)):
             program_ms = message.took_ns / 1e6
             if message.value != wire.UNKNOWN:
@@ -216,15 +215,10 @@ class BubblewrapSandbox(OpenSandbox):
 
 
 def _decode_changes(pieces: Iterable[bytes]) -> Iterator[FileChange]:
-    """Decode the list of changes: path, operation, bytes; an empty path ends it."""
-    buffer = b""
+    """Decode the list of changes: one on each line, then a point."""
+    rest = b""
     for piece in pieces:
-        *words, buffer = (buffer + piece).split(b"\0")
-        if incomplete := len(words) % 3:
-            buffer = b"\0".join([*words[-incomplete:], buffer])
-            del words[-incomplete:]
-        for path, op, size in zip(words[::3], words[1::3], words[2::3], strict=True):
-            operation = cast(Literal["created", "modified", "deleted"], op.decode())
-            yield FileChange(path.decode("utf-8", "backslashreplace"), operation, int(size))
-    if buffer != b"\0":
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from (FileChange(*json.loads(line)) for line in lines)
+    if rest != b".":
         raise SandboxFailed("the changes of the workspace could not be read to their end")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import array as _array  # noqa: F401  # to send a descriptor needs it, when nobody could answer a call to import it
 import fcntl
+import json
 import os
 import resource
 import select
@@ -38,7 +39,7 @@ from holdfast.world.sandbox.stopped_calls import (
     read_attempt,
 )
 from holdfast.world.supervisors import messages as wire
-from holdfast.world.supervisors.messages import UNKNOWN, CommandEndMessage
+from holdfast.world.supervisors.messages import CommandEndMessage
 
 EXEC_CHAIN_LIMIT = 16
 """Maximum number of commands that one process is followed through, as it may call exec forever."""
@@ -159,7 +160,7 @@ class _RecorderLoop:
             self._report_ends()
 
     def _report_ends(self) -> None:
-        self._report(wire.OVER, 0, wire.encode_ends(self._ends))
+        self._report(wire.OVER, 0, json.dumps(self._ends).encode())
         self._ends.clear()
 
     def _handle_order(self) -> None:
@@ -266,7 +267,7 @@ class Lifetimes:
 
     def _end(self, command: _StartedCommand, code: int | None) -> None:
         took_ns = time.monotonic_ns() - command.at_ns
-        self._ended(CommandEndMessage(command.number, UNKNOWN if code is None else code, took_ns))
+        self._ended(CommandEndMessage(command.number, code, took_ns))
 
     def _open_leader(self, pid: int) -> tuple[int, int]:
         """Return the process of a thread, and a pidfd if the thread is its first one."""

@@ -44,17 +44,16 @@ class SandboxHost(SpareChild):
         except OSError as refused:
             self._mounts = refused
 
-    def serve(self) -> int:
+    def serve(self) -> None:
         message = wire.receive(self.control)
         if message is not None:
-            self.report_taken(b"x")
+            self.report_order(1)
             self.leave()
             line, layout, fds = socket.socket(fileno=message.fds[0]), message.fds[1], message.fds[2:]
             if isinstance(self._mounts, OSError):
                 wire.send(line, wire.BROKE, 0, text=f"{self._mounts.errno} {self._mounts}".encode())
             else:
                 supervisor.Supervisor(line, self._mounts).run(wire.read_order(layout), fds)
-        return 0
 
     def on_fork_refused(self) -> None:
         time.sleep(0.05)

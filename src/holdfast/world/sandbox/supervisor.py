@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import json
 import os
 import resource
 import select
@@ -251,8 +252,9 @@ class Supervisor:
             sys.setrecursionlimit(_DEPTH)
             with open(message.fds[0], "wb", closefd=False) as out:
                 for path, op, size in find_differences(self._mounts.upper, BEFORE):
-                    out.write(b"%s\0%s\0%d\0" % (os.fsencode(path), op.encode(), size))
-                out.write(b"\0")
+                    printable = os.fsencode(path).decode("utf-8", "backslashreplace")
+                    out.write(json.dumps((printable, op, size)).encode() + b"\n")
+                out.write(b".")
         finally:
             os._exit(0)
 

@@ -74,11 +74,7 @@ TEXT_LIMIT = 60_000
 DESCRIPTOR_LIMIT = 250
 """Maximum number of descriptors in one message; the kernel allows 253."""
 UNKNOWN = -1
-"""The value of ENDED if the program was never executed, because the place for it could not be made.
-
-Also the exit code of a command that has none, and the nanoseconds of one that was never executed.
-"""
-_END = struct.Struct("=qqq")
+"""The value of ENDED if the program was never executed, because the place for it could not be made."""
 
 
 class SupervisorMessage(NamedTuple):
@@ -93,11 +89,12 @@ class SupervisorMessage(NamedTuple):
 
 
 class CommandEndMessage(NamedTuple):
-    """The end of a command."""
+    """The end of a command; OVER holds a list of them as JSON."""
 
     number: int
-    exit_code: int = UNKNOWN
-    took_ns: int = UNKNOWN
+    exit_code: int | None = None
+    took_ns: int | None = None
+    """Its run time; None if it was never executed."""
 
 
 @dataclass(frozen=True)
@@ -217,16 +214,6 @@ def read_order(fd: int) -> Any:
     """Read a layout or an order from a file and close the file. Only Holdfast can send one."""
     with open(fd, "rb") as file:
         return pickle.load(file)  # noqa: S301
-
-
-def encode_ends(ends: Sequence[CommandEndMessage]) -> bytes:
-    """Encode the text of OVER."""
-    return b"".join(_END.pack(*end) for end in ends)
-
-
-def decode_ends(text: bytes) -> list[CommandEndMessage]:
-    """Decode the text of OVER."""
-    return [CommandEndMessage(*values) for values in _END.iter_unpack(text)]
 
 
 def make_pair() -> tuple[socket.socket, socket.socket]:

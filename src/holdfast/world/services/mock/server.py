@@ -6,11 +6,11 @@ import asyncio
 import codecs
 import json
 import time
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from email.message import Message
 from typing import NamedTuple
 
+from holdfast.http1.bodies import ENCODINGS, inflate
 from holdfast.http1.server import Exchange, Listener, serve
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec
@@ -24,8 +24,6 @@ RECORD_KEPT = 32_000_000
 """Maximum number of characters of all requests and responses together."""
 _LAYERS = 4
 """Maximum number of content encodings, one inside the other, that are decoded."""
-_BITS = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}
-"""Window sizes for zlib: some clients send deflate without its frame."""
 _CHARSETS = ("utf", "ascii", "iso8859", "cp125", "koi8", "gb", "big5", "shift_jis", "euc")
 """Prefixes of supported charset names: others decode slowly or are not text."""
 _OWN = frozenset(("content-length", "transfer-encoding", "connection"))
@@ -170,33 +168,13 @@ def _unpack(encodings: str, data: bytes, limit: int, *, cut: bool) -> tuple[byte
         raise _Unreadable(f"it has {len(names)} content encodings")
     longer = False
     for name in reversed(names):
-        if name not in _BITS:
+        if name not in ENCODINGS:
             raise _Unreadable(f"its content encoding {name[:20]} is not supported")
-        data, longer = _inflate(name, data, limit, complete=not (cut or longer))
+        plain, problem = inflate(name, data, limit)
+        if problem == "damaged" or (problem and not (cut or longer)):
+            raise _FalselyLabelled(f"it is not {name}, although its Content-Encoding says so")
+        data, longer = plain[:limit], len(plain) > limit
     return data, longer
-
-
-def _inflate(name: str, data: bytes, limit: int, *, complete: bool) -> tuple[bytes, bool]:
-    for bits in _BITS[name]:
-        try:
-            return _inflate_members(bits, data, limit, complete=complete)
-        except zlib.error:
-            continue
-    raise _FalselyLabelled(f"it is not {name}, although its Content-Encoding says so")
-
-
-def _inflate_members(bits: int, data: bytes, limit: int, *, complete: bool) -> tuple[bytes, bool]:
-    """Decompress every member: gzip may have several in sequence. Never produces more than the limit."""
-    output = b""
-    while data:
-        member = zlib.decompressobj(bits)
-        output += member.decompress(data, limit + 1 - len(output))
-        if len(output) > limit:
-            return output[:limit], True
-        if not member.eof and complete:
-            raise zlib.error("it has no end")
-        data = member.unused_data
-    return output, False
 
 
 def _find_charset(content_type: str, data: bytes) -> str:
