@@ -115,7 +115,7 @@ def has_recordings(spec: Spec) -> bool:
 
 
 def list_recorded_urls(spec: Spec) -> tuple[str, ...]:
-    """Return URL globs of the requests that recordings answer or refuse: every URL, unless unknown ones are forwarded."""
+    """Return URL globs of the requests that recordings answer or refuse: all, unless unknown requests are forwarded."""
     recordings = [task.recording for task in spec.tasks if task.recording is not UNSET]
     if not recordings:
         return ()
