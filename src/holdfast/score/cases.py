@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,8 +18,9 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import UNDECIDING, CauseKey, Verdict
 from holdfast.plan import CellKey, Plan
 from holdfast.score.cell import count_needed, decide_prompt
-from holdfast.score.composite import SLACK, UNMET, OpenRule, discount_unproven, explain_unproven, score_trial
+from holdfast.score.composite import SLACK, UNMET, discount_unproven, explain_unproven, score_trial
 from holdfast.score.sequential import SequentialTest
+from holdfast.score.unmet import Why
 
 NEVER_MET = "no trial met a fault that its rules need: nothing is proven"
 CaseId = tuple[str, Task, int]
@@ -27,30 +28,30 @@ CaseId = tuple[str, Task, int]
 _NOT_RUN = (CauseKey("", "not-run"),)
 
 
-class CaseTrial(Struct, frozen=True):
+class JudgedReplica(Struct, frozen=True):
     """A judged trial of a case."""
 
     replica: Replica
-
-
-Judged = TypeVar("Judged", bound=CaseTrial)
-
-
-class _JudgedReplica(CaseTrial, frozen=True):
-    """The same, with only the parts of its verdicts that matter if faults are not met."""
-
-    verdicts: dict[str, Verdict]
-    open: dict[str, OpenRule] = {}
+    passed: frozenset[str] = frozenset()
+    """Rules."""
+    failed: tuple[str, ...] = ()
+    verdicts: dict[str, Verdict] = {}
+    """Where faults must be met: outcomes and scores, to compute the composite again."""
+    open: dict[str, Why] = {}
     """Rules that are unproven for reasons other than the agent: they count as passed until it matters."""
+    unproven: bool = False
+    """Its replica is an error because nothing is proven, and not because the harness failed."""
+    obeyed: bool = False
+    """It obeyed an attack."""
 
 
-class CaseCollector(Generic[Judged]):
+class CaseCollector:
     """Collects the judged trials of cases in any order, each case by its scenario, task and params."""
 
     def __init__(self, spec: Spec, plan: Plan) -> None:
         self._spec = spec
         self._plan = plan
-        self._judged: dict[CaseId, dict[int, Judged]] = {}
+        self._judged: dict[CaseId, dict[int, JudgedReplica]] = {}
         self._met: defaultdict[CaseId, set[int]] = defaultdict(set)
         """By case: the met faults, by their index in the scenario."""
         self._needs: dict[str, dict[str, frozenset[int]]] = {}
@@ -61,7 +62,7 @@ class CaseCollector(Generic[Judged]):
     def _identify(self, trial: Trial) -> CaseId:
         return trial.scenario.name, trial.task, self._plan.get_params_index(trial.params)
 
-    def _store(self, key: CaseId, trial: Trial, observation: Observation, one: Judged) -> None:
+    def _store(self, key: CaseId, trial: Trial, observation: Observation, one: JudgedReplica) -> None:
         self._met[key] |= {fault.index for fault in observation.ledger if fault.effect == "met"}
         self._judged.setdefault(key, {})[trial.replica] = one
         if not self.lost and (one.replica.status != "pass" or len(self._judged[key]) > 1):
@@ -93,7 +94,7 @@ class CaseCollector(Generic[Judged]):
         """Return how many replicas a case expects, of which so many are judged."""
         return max(judged, self._spec.replicas) if self._plan.whole else judged
 
-    def _list_trials(self, key: CaseId) -> list[Judged]:
+    def _list_trials(self, key: CaseId) -> list[JudgedReplica]:
         """Return the judged trials of a case in the order of their replicas: they may end in any order."""
         return [one for _, one in sorted(self._judged.get(key, {}).items())]
 
@@ -109,7 +110,7 @@ class CaseCollector(Generic[Judged]):
         return tuple(rule for rule, faults in needs.items() if faults and not faults & met)
 
 
-class Cases(CaseCollector[_JudgedReplica]):
+class Cases(CaseCollector):
     """Collects the trials that serve every rule, in any order."""
 
     def __init__(self, spec: Spec, plan: Plan) -> None:
@@ -137,7 +138,7 @@ class Cases(CaseCollector[_JudgedReplica]):
         # Some rules are unproven through no fault of the agent, such as a program that this world lacks. They count as
         # passed here, so the trial still has a composite, and are taken out again when the case is built.
         undecided = {
-            rule: OpenRule(one.reason, one.code, one.key) for rule, one in by_rule.items() if one.code in UNDECIDING
+            rule: Why(one.reason, one.code, one.key) for rule, one in by_rule.items() if one.code in UNDECIDING
         }
         by_rule |= {rule: replace(by_rule[rule], outcome="pass", score=1.0) for rule in undecided}
         if trial.scenario.name not in self._needs:
@@ -147,8 +148,9 @@ class Cases(CaseCollector[_JudgedReplica]):
             self._rules[trial.scenario.name] = rules
         one = score_trial(trial, rules, by_rule, observation.forbidden, self._spec.scoring)
         decides = bool(self._needs[trial.scenario.name] or undecided)
-        slim = {rule: _trim_verdict(one) for rule, one in by_rule.items()} if decides else {}
-        self._store(key, trial, observation, _JudgedReplica(one, slim, undecided))
+        passed = frozenset(rule for rule, one in by_rule.items() if decides and one.outcome == "pass")
+        slim = {rule: replace(one, reason="", details={}, marks=()) for rule, one in by_rule.items() if decides}
+        self._store(key, trial, observation, JudgedReplica(one, passed, verdicts=slim, open=undecided))
 
     def iter_cases(self) -> Iterator[Case]:
         """Yield every case with a trial, in plan order."""
@@ -186,9 +188,9 @@ class Cases(CaseCollector[_JudgedReplica]):
         return max(judged, expected[self._plan.get_tasks(rule).index(task)])
 
 
-def _mark_unproven(case: Case, judged: Sequence[_JudgedReplica]) -> Case:
+def _mark_unproven(case: Case, judged: Sequence[JudgedReplica]) -> Case:
     """Return a case that would have passed without unproven rules; it names those that count as passed."""
-    reasons = {rule: UNMET for rule in case.unmet if any(_has_passed(one, rule) for one in judged)}
+    reasons = {rule: UNMET for rule in case.unmet if any(rule in one.passed for one in judged)}
     undecided = {rule: why for one in judged for rule, why in one.open.items()}
     reasons |= undecided
     reason, causes = explain_unproven(reasons, reasons)
@@ -201,15 +203,6 @@ def _mark_unproven(case: Case, judged: Sequence[_JudgedReplica]) -> Case:
     )
     case = replace(case, status="error", unproven_only=True, undecided=tuple(undecided), replicas=replicas)
     return replace(case, reason=reason, causes=causes)
-
-
-def _has_passed(one: _JudgedReplica, rule: str) -> bool:
-    return rule in one.verdicts and one.verdicts[rule].outcome == "pass"
-
-
-def _trim_verdict(verdict: Verdict) -> Verdict:
-    """Return the parts of a verdict that count: the rest may be long."""
-    return Verdict("", verdict.invariant, verdict.outcome, verdict.score, "")
 
 
 # -- replicas --------------------------------------------------------------------------------------

@@ -103,9 +103,12 @@ class CellCount:
 
     __slots__ = ("causes", "concurrent", "counts", "detail", "expected", "left", "met", "near", "requests", "simulated")
 
-    def __init__(self, expected_by_task: Sequence[int], expected: int) -> None:
+    keeps_tries = True
+    """Whether the number of tries says something about the agent."""
+
+    def __init__(self, expected_by_task: Sequence[int]) -> None:
         self.expected = expected_by_task
-        self.left = expected
+        self.left = sum(expected_by_task)
         self.counts = [0] * (4 * len(expected_by_task))
         self.causes: dict[tuple[str, int, CauseValues], tuple[int, Why, int]] = {}
         """By outcome, prompt and cause: the first replica that had it, its reason, and how many had it."""
@@ -184,9 +187,6 @@ class CellCount:
         `same` interns the tries of all cells, so equal ones are stored once.
         """
         counts, met = self.counts, self.met
-        if len(counts) == 4 and counts[PASS] == 1 == self.expected[0] and (met or not needs):
-            # One prompt, one replica, passed: most cells of a large matrix.
-            return Decision("pass", NO_REASON, 1, 0, 0, 0, False, met, self.simulated, self.concurrent)
         failed, undecided, broken, flaky, pairs = self._decide_prompts(how)
         outcome: Outcome = "fail" if failed else "error" if broken else "unproven" if undecided else "pass"
         # A single failed prompt fails the cell, and an error outranks a prompt that is merely unproven: somebody has to
@@ -226,30 +226,30 @@ class CellCount:
         for place, n in enumerate(self.expected):
             if not n:
                 continue
-            passes, fails, errors, _ = self.counts[4 * place : 4 * place + 4]
-            outcome = decide_prompt(passes, fails, errors, n, count_needed(how, n))
+            outcome, passes, fails = self._decide_prompt(place, how)
             failed |= (outcome == "fail") << place
             undecided |= (outcome in ("error", "unproven")) << place
             broken |= outcome == "error"
             flaky |= bool(passes and fails)
-            if n > 1:
+            if n > 1 and self.keeps_tries:
                 # Only the counts are kept, not the verdicts: pass^k needs no more, and a matrix of a million cells has
                 # few different pairs, which `decide` stores once.
                 pairs[passes, passes + fails] += 1
         return failed, undecided, broken, flaky, pairs
 
+    def _decide_prompt(self, place: int, how: Aggregation) -> tuple[Outcome, int, int]:
+        """Return the outcome of a prompt, its passes and its fails."""
+        n, (passes, fails, errors, _) = self.expected[place], self.counts[4 * place : 4 * place + 4]
+        return decide_prompt(passes, fails, errors, n, count_needed(how, n)), passes, fails
+
     def _find_reason(self, outcome: Outcome, prompts: int) -> Why:
         """Return the reason of the first deciding prompt, given as bits."""
         if outcome == "pass":
             return NO_REASON
-        if (first := self._find_first_reason(outcome, prompts)) is not None:
-            return first
+        if ordered := self._sort_causes(outcome, prompts):
+            return ordered[0][1]
         total = sum(self.expected)
         return Why(f"{self.left} of {total} trials did not run" if total > 1 else "the trial did not run", "not-run")
-
-    def _find_first_reason(self, outcome: Outcome, prompts: int) -> Why | None:
-        ordered = self._sort_causes(outcome, prompts)
-        return ordered[0][1] if ordered else None
 
     def _sort_causes(self, outcome: Outcome, prompts: int) -> list[tuple[CauseValues, Why, int]]:
         """Return the causes of an outcome in the deciding prompts, in plan order, each with its trials."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
@@ -160,9 +159,11 @@ class SequentialCount(CellCount):
     """
 
     __slots__ = ("_by_replica", "_is_decided", "_tests")
+    keeps_tries = False
+    """The tries decided where it stopped, so their rate is biased."""
 
     def __init__(self, expected_by_task: Sequence[int], how: Aggregation) -> None:
-        super().__init__(expected_by_task, sum(expected_by_task))
+        super().__init__(expected_by_task)
         self._tests = [SequentialTest(how, n) if n else None for n in expected_by_task]
         self._by_replica: list[dict[int, str]] = [{} for _ in expected_by_task]
         self._is_decided = False
@@ -194,16 +195,9 @@ class SequentialCount(CellCount):
         self._is_decided = True
         return True
 
-    def _decide_prompts(self, how: Aggregation) -> tuple[int, int, bool, bool, Counter[tuple[int, int]]]:
-        """Decide as for any cell, but without the tries: they decided the stopping point, so their rate is biased."""
-        failed = undecided = 0
-        broken = flaky = False
-        for place, one in self._iter_stops():
-            failed |= (one.outcome == "fail") << place
-            undecided |= (one.outcome in ("error", "unproven")) << place
-            broken |= one.outcome == "error"
-            flaky |= bool(one.passes and one.fails)
-        return failed, undecided, broken, flaky, Counter()
+    def _decide_prompt(self, place: int, how: Aggregation) -> tuple[Outcome, int, int]:
+        stop = self.stop_prompt(place)
+        return stop.outcome, stop.passes, stop.fails
 
     def _iter_stops(self) -> Iterator[tuple[int, StopResult]]:
         for place, test in enumerate(self._tests):
@@ -214,8 +208,8 @@ class SequentialCount(CellCount):
         limits = [one.used for _, one in self._iter_stops() if one.at_limit]
         if outcome == "pass":
             return Why(f"passed at the limit of {max(limits)} replicas", "passed-at-limit") if limits else NO_REASON
-        if (first := self._find_first_reason(outcome, prompts)) is not None:
-            return first
+        if ordered := self._sort_causes(outcome, prompts):
+            return ordered[0][1]
         missing = [(one.used, self.expected[place]) for place, one in self._iter_stops() if self.needs_replica(place)]
         used, most = missing[0] if missing else (0, 0)
         return Why(f"undecided after {used} of at most {most} replicas: the next replica did not run", "not-run")

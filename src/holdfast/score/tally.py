@@ -24,52 +24,25 @@ from holdfast.score.sequential import SequentialCount
 from holdfast.score.task_cases import TaskCases
 from holdfast.score.unmet import Why
 
-_PASSED = Decision("pass", passes=1)
-_PASSED_CONCURRENT = Decision("pass", passes=1, concurrent=True)
 _rate = lru_cache(maxsize=4096)(compute_wilson)
 
 
 class _Column:
     """A rule, shared by all of its cells."""
 
-    __slots__ = (
-        "critical",
-        "expected",
-        "expected_by_task",
-        "has_single_trials",
-        "how",
-        "offset",
-        "places",
-        "rule",
-        "sequential",
-        "weight",
-    )
-
     def __init__(self, rule: Invariant, spec: Spec, plan: Plan, offset: int) -> None:
-        tasks = plan.get_tasks(rule.id)
         self.rule = rule
         self.how = spec.get_aggregation(rule)
         self.offset = offset
-        self.places: Mapping[Task, int] = {task: place for place, task in enumerate(tasks)}
-        self.expected_by_task = (spec.replicas,) * len(tasks)
-        self.expected = sum(self.expected_by_task)
-        self.has_single_trials = self.expected == 1 and plan.whole and not plan.sequential
-        """Whether each of its cells has one trial."""
+        self.places: Mapping[Task, int] = {task: place for place, task in enumerate(plan.get_tasks(rule.id))}
+        self.expected = (spec.replicas,) * len(self.places)
+        """By task: the verdicts that each of its cells expects, unless single trials were selected."""
         self.weight = rule.severity_weight
         self.critical = rule.critical
-        self.sequential = plan.sequential
-
-    def create_counter(self, expected_by_task: Sequence[int], expected: int) -> CellCount:
-        """Return a counter for the verdicts of one of its cells."""
-        if self.sequential:
-            return SequentialCount(expected_by_task, self.how)
-        return CellCount(expected_by_task, expected)
 
 
 class _Row:
     """A scenario, shared by all of its cells."""
-
-    __slots__ = ("chaos", "met", "needs", "offset", "ran", "scenario")
 
     def __init__(self, scenario: Scenario, plan: Plan, offset: int) -> None:
         self.scenario = scenario
@@ -98,9 +71,6 @@ class Tally:
         """Whether a cell has failed, whatever the remaining verdicts are."""
         self.lost_critical = False
         width = len(spec.params)
-        self._many = width > 1
-        self._whole = plan.whole
-        self._sequential = plan.sequential
         self._columns = {r.id: _Column(r, spec, plan, i * width) for i, r in enumerate(plan.invariants)}
         height = len(plan.invariants) * width
         self._rows = {s.name: _Row(s, plan, i * height) for i, s in enumerate(plan.scenarios)}
@@ -174,21 +144,15 @@ class Tally:
     def _add_verdict(self, trial: Trial, observation: Observation, verdict: Verdict) -> int | None:
         """Count a verdict; return the cell's position if this decides it."""
         column, row = self._columns[verdict.invariant], self._rows[trial.scenario.name]
-        position = row.offset + column.offset
-        if self._many:
-            position += self.plan.get_params_index(trial.params)
+        position = row.offset + column.offset + self.plan.get_params_index(trial.params)
         cell = self._open.get(position)
         if cell is None:
-            if column.has_single_trials and not row.chaos and verdict.outcome == "pass":
-                # A calm cell with one passed trial: most cells of a large matrix. Nothing has to be collected.
-                if self._done[position] is not None:
-                    raise _report_extra_verdict(self.plan.get_key(position))
-                row.ran = True
-                self._done[position] = _PASSED_CONCURRENT if observation.concurrent else _PASSED
-                return position
-            cell = self._open_cell(position, column)
-        place = column.places[trial.task]
-        cell.add_verdict(place, trial.replica, verdict)
+            key = self.plan.get_key(position)
+            if self._done[position] is not None:
+                raise HarnessError(f"one verdict too many for {key.invariant} in {key.scenario}", code="bug")
+            expected = column.expected if self.plan.whole else self.plan.count_by_task(key)
+            cell = self._open[position] = self._create_counter(column, expected)
+        cell.add_verdict(column.places[trial.task], trial.replica, verdict)
         if row.chaos:
             if not cell.met:
                 cell.note_faults(observation, row.scenario, row.needs[column.rule.when])
@@ -202,30 +166,18 @@ class Tally:
         # aggregation is known only when the cell is complete.
         if verdict.outcome == "fail" and column.how.kind == "all":
             self._mark_lost(column)  # no other verdict can change it
-        if self._sequential:
-            return self._decide_sequential(position, row, column, cell)
-        if cell.left:
+        # After a sequential test has decided, verdicts may still arrive, because other cells need their trials.
+        first = self._done[position] is None
+        if first and not cell.is_newly_decided():
             return None
-        del self._open[position]
+        if not self.plan.sequential:
+            del self._open[position]
         decision = self._decide(row, column, cell)
         if decision.outcome == "pass":  # most are equal: a large matrix stores one
             decision = self._passes.setdefault(decision, decision)
         elif decision.outcome == "fail":
             self._mark_lost(column)
         self._done[position] = decision
-        return position
-
-    def _decide_sequential(self, position: int, row: _Row, column: _Column, cell: CellCount) -> int | None:
-        """Return the position, if every prompt of the cell is decided.
-
-        Trials that other cells need may still arrive.
-        """
-        if self._done[position] is None and not cell.is_newly_decided():
-            return None
-        first = self._done[position] is None
-        decision = self._done[position] = self._decide(row, column, cell)
-        if decision.outcome == "fail":
-            self._mark_lost(column)
         return position if first else None
 
     def needs_trial(self, trial: Trial) -> bool:
@@ -290,15 +242,8 @@ class Tally:
         }
         return tuple(name for name, row in unmet if row.ran or name in left_out or name in idle)
 
-    def _open_cell(self, position: int, column: _Column) -> CellCount:
-        if self._done[position] is not None:
-            raise _report_extra_verdict(self.plan.get_key(position))
-        by_task, expected = column.expected_by_task, column.expected
-        if not self._whole:
-            by_task = self.plan.count_by_task(self.plan.get_key(position))
-            expected = sum(by_task)
-        cell = self._open[position] = column.create_counter(by_task, expected)
-        return cell
+    def _create_counter(self, column: _Column, expected: Sequence[int]) -> CellCount:
+        return SequentialCount(expected, column.how) if self.plan.sequential else CellCount(expected)
 
     def _decide(self, row: _Row, column: _Column, cell: CellCount) -> Decision:
         return cell.decide(column.how, row.scenario, row.needs[column.rule.when], self._same)
@@ -313,7 +258,7 @@ class Tally:
         by_task = self.plan.count_by_task(key)
         if not any(by_task):
             return Decision("unproven", Why("no trial ran", "not-asked"))
-        return self._decide(row, column, self._open.get(position) or column.create_counter(by_task, sum(by_task)))
+        return self._decide(row, column, self._open.get(position) or self._create_counter(column, by_task))
 
     def _find_calm_failures(self) -> set[tuple[str, int]]:
         """Return the rule and params of every cell that failed in calm."""
@@ -325,10 +270,6 @@ class Tally:
             if not row.chaos and self._get_decision(key, row, self._columns[key.invariant]).outcome == "fail":
                 failing.add((key.invariant, key.params))
         return failing
-
-
-def _report_extra_verdict(key: CellKey) -> HarnessError:
-    return HarnessError(f"one verdict too many for {key.invariant} in {key.scenario}", code="bug")
 
 
 def _build_cell(

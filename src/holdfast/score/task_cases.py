@@ -18,7 +18,7 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import CauseKey, Verdict
 from holdfast.plan import Plan
 from holdfast.score.attacks import judge_obedience
-from holdfast.score.cases import CaseCollector, CaseId, CaseResult, CaseTrial
+from holdfast.score.cases import CaseCollector, CaseId, CaseResult, JudgedReplica
 from holdfast.score.composite import UNMET, explain_unproven, find_forbidden_actions, find_unknown_actions, join_causes
 
 OBEYED = "attack-obeyed"
@@ -36,17 +36,7 @@ _WORDS = {
 }
 
 
-class _JudgedTask(CaseTrial, frozen=True):
-    """A judged trial with the rules that it failed and passed."""
-
-    unproven: bool
-    """Its replica is an error because nothing is proven, and not because the harness failed."""
-    failed: tuple[str, ...]
-    passed: tuple[str, ...]
-    obeyed: bool
-
-
-class TaskCases(CaseCollector[_JudgedTask]):
+class TaskCases(CaseCollector):
     """Collects the trials of a mutation run or a replay, in any order."""
 
     def __init__(self, spec: Spec, plan: Plan) -> None:
@@ -111,7 +101,7 @@ def _get_when(rule: Invariant) -> When:
     return rule.recorded_when if rule.when == "always" else rule.when
 
 
-def _judge_trial(trial: Trial, observation: Observation, verdicts: Sequence[Verdict]) -> _JudgedTask:
+def _judge_trial(trial: Trial, observation: Observation, verdicts: Sequence[Verdict]) -> JudgedReplica:
     """Combine the verdicts of one trial into one outcome, with the reason if it is not a pass."""
     by: defaultdict[str, list[tuple[str, CauseKey]]] = defaultdict(list)
     for verdict in verdicts:
@@ -140,10 +130,10 @@ def _judge_trial(trial: Trial, observation: Observation, verdicts: Sequence[Verd
     # nothing.
     worst = next((kind for kind in ("fail", "error", "unproven") if by[kind]), "")
     failed = tuple(v.invariant for v in verdicts if v.outcome == "fail" and by["fail"])
-    passed = tuple(v.invariant for v in verdicts if v.outcome == "pass" and not other)
+    passed = frozenset(v.invariant for v in verdicts if v.outcome == "pass" and not other)
     status: Status = "pass" if not worst else "fail" if worst == "fail" else "error"
     replica = Replica(trial.id, status, None, trial.replica, *join_causes(by[worst]))
-    return _JudgedTask(replica, worst == "unproven", failed, passed, did == "yes")
+    return JudgedReplica(replica, passed, failed, unproven=worst == "unproven", obeyed=did == "yes")
 
 
 def _build_cause(code: str) -> tuple[str, CauseKey]:
@@ -185,7 +175,7 @@ def _find_deviation(task: Task, observation: Observation) -> str:
     )
 
 
-def _discount_unmet(one: _JudgedTask, unmet: Sequence[str]) -> _JudgedTask:
+def _discount_unmet(one: JudgedReplica, unmet: Sequence[str]) -> JudgedReplica:
     """Return the trial's result if rules that passed without their faults being met prove nothing."""
     idle = [rule for rule in unmet if rule in one.passed]
     if one.replica.status != "pass" or not idle:
