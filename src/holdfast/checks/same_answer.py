@@ -1,36 +1,28 @@
-"""The common part of `similarity` and `behavior_unchanged`: threshold, method and the words of the finding."""
+"""The common part of `similarity` and `behavior_unchanged`: settings, method and the words of the finding."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import cycle
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta
+from msgspec.structs import replace
 
+from holdfast.checks import model_comparison
 from holdfast.checks.wording import shorten
 from holdfast.likeness import compare as texts
 from holdfast.likeness.align import Conflict
 from holdfast.likeness.compare import Method, find_missing_packages
-from holdfast.model.observation import Turn
+from holdfast.model.observation import Observation, Turn
+from holdfast.model.traits import CheckTraits
 from holdfast.model.verdict import Finding
+from holdfast.model.world import Evidence
+from holdfast.protocols.check import Ask, Exhibit
 from holdfast.reading.fields import about
 
 _Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
-
-Threshold: TypeAlias = Annotated[_Share | None, about("The lowest similarity that passes, 0 to 1, default 0.75.")]
-ShortThreshold: TypeAlias = Annotated[_Share | None, about("Alias of `similarity_threshold`.")]
-By: TypeAlias = Annotated[
-    Method | Literal["model"],
-    about("Compare words, compare meanings too (needs the semantic extra), or ask a model."),
-]
-AskedModel: TypeAlias = Annotated[
-    str | None, about("For method model: a name in models, provider/name, or a known model.")
-]
-Votes: TypeAlias = Annotated[
-    Annotated[int, Meta(ge=1, le=99)] | None,
-    about("For method model: the number of votes, each with two questions; the median counts."),
-]
 
 DEFAULT = 0.75
 _LISTED, _SHOWN = 5, 200
@@ -82,22 +74,77 @@ def _describe(conflict: Conflict) -> str:
     return f"{expected} is missing" if expected else f"{actual} was added"
 
 
-def get_threshold(threshold: float | None, similarity_threshold: float | None) -> float:
-    """Return whichever of the two is set, otherwise the default."""
-    setting = similarity_threshold if similarity_threshold is not None else threshold
-    return DEFAULT if setting is None else setting
+@dataclass(frozen=True, kw_only=True)
+class AnswerComparison:
+    """Compares each answer with a text; a check says which, and names it in the reason."""
 
+    similarity_threshold: Annotated[
+        _Share | None, about("The lowest similarity that passes, 0 to 1, default 0.75.")
+    ] = None
+    threshold: Annotated[_Share | None, about("Alias of `similarity_threshold`.")] = None
+    method: Annotated[
+        Method | Literal["model"],
+        about("Compare words, compare meanings too (needs the semantic extra), or ask a model."),
+    ] = "lexical"
+    model: Annotated[str | None, about("For method model: a name in models, provider/name, or a known model.")] = None
+    votes: Annotated[
+        Annotated[int, Meta(ge=1, le=99)] | None,
+        about("For method model: the number of votes, each with two questions; the median counts."),
+    ] = None
 
-def find_problems(
-    threshold: float | None, similarity_threshold: float | None, method: str, model: str | None, votes: int | None
-) -> Iterable[tuple[str, str]]:
-    """Yield the problems of the settings that both checks have."""
-    if threshold is not None and similarity_threshold is not None:
-        yield "threshold", "similarity_threshold says the same: give one of them"
-    if method == "semantic" and (lacking := find_missing_packages()):
-        yield "method", lacking
-    if method == "model" and not (model or "").strip():
-        yield "model", "is missing, and method: model needs it: give a name in models, provider/name, or a known model"
-    if method != "model":
-        for field in (name for name, value in (("model", model), ("votes", votes)) if value is not None):
-            yield field, f"is used by method: model only, and the method is {method}"
+    traits: ClassVar[CheckTraits]
+    codes: ClassVar[Mapping[str, str]] = CODES
+
+    def find_wanted(self, at: int, control: Observation | None) -> str | None:
+        """Return the text to compare the answer of a turn with, by its index; None if there is none."""
+        raise NotImplementedError
+
+    @property
+    def subject(self) -> tuple[str, str, str]:
+        """The name of the check, its text as written, and what a reason calls that text."""
+        raise NotImplementedError
+
+    def configured(self) -> CheckTraits:
+        return replace(self.traits, asks_model=self.method == "model")
+
+    async def consult(
+        self, observation: Observation, control: Observation | None, evidence: Evidence, ask: Ask
+    ) -> Evidence:
+        wanted = (self.find_wanted(at, control) for at in range(len(observation.turns)))
+        pairs = [
+            (text, turn.text) if text and turn.text else None
+            for text, turn in zip(wanted, observation.turns, strict=True)
+        ]
+        return await model_comparison.compare_turns(pairs, self._question, ask, self.model or "", self.votes or 1)
+
+    def decide(self, exhibit: Exhibit) -> Finding:
+        turns, what = exhibit.observation.turns, self.subject[2]
+        wanted = self.find_wanted(
+            turns.index(exhibit.turn) if exhibit.turn in turns else len(turns) - 1, exhibit.control
+        )
+        if wanted is None:
+            return Finding(None, "the control run gave no answer to compare with", "no-control-answer")
+        setting = self.threshold if self.similarity_threshold is None else self.similarity_threshold
+        threshold = DEFAULT if setting is None else setting
+        if self.method == "model":
+            return model_comparison.decide(exhibit, self._question, what, threshold)
+        return compare(wanted, exhibit.text, what, threshold, self.method)
+
+    def problems(self) -> Iterable[tuple[str, str]]:
+        if self.threshold is not None and self.similarity_threshold is not None:
+            yield "threshold", "similarity_threshold says the same: give one of them"
+        if self.method == "semantic" and (lacking := find_missing_packages()):
+            yield "method", lacking
+        if self.method == "model" and not (self.model or "").strip():
+            yield (
+                "model",
+                "is missing, and method: model needs it: give a name in models, provider/name, or a known model",
+            )
+        used = {"model": self.model, "votes": self.votes} if self.method != "model" else {}
+        for field in (name for name, value in used.items() if value is not None):
+            yield field, f"is used by method: model only, and the method is {self.method}"
+
+    @property
+    def _question(self) -> list[Any]:
+        """The settings that the votes depend on, without the threshold, which may change later."""
+        return [*self.subject[:2], self.model, self.votes]

@@ -29,8 +29,9 @@ from holdfast.model.verdict import Verdict
 from holdfast.plan import RunOptions
 from holdfast.planes.recorded_tools import replace_generated
 from holdfast.replay.derived_spec import derive_spec
+from holdfast.replay.foreign_trace import SessionsFound
 from holdfast.replay.session_file import add_session, write_sessions
-from holdfast.replay.session_list import ListedSessions, read_path
+from holdfast.replay.session_list import read_path
 from holdfast.replay.stored_run import read_run_sessions, read_stored_trial
 from holdfast.replay.trial_session import list_failed_rules
 from holdfast.report.formats.files import write_atomically
@@ -139,7 +140,7 @@ def _replay_once(run: RunDir, session: RecordedSession) -> None:
     with TemporaryDirectory(prefix="holdfast-promote-") as scratch:
         files = write_sessions((session,), Path(scratch) / "replays", force=True)
         try:
-            derived, _ = derive_spec(spec, ListedSessions(read_path(files.all_files[0])), live=False)
+            derived, _ = derive_spec(spec, SessionsFound(read_path(files.all_files[0])), live=False)
         except NothingProven as nothing:
             raise _build_refusal(session, str(nothing), _OTHER_RULES) from None
         job = prepare_job(derived, options, ())

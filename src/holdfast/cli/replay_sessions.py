@@ -19,11 +19,12 @@ from holdfast.model.spec import Spec
 from holdfast.reading.file import read_file
 from holdfast.reading.tree import parse
 from holdfast.replay.derived_spec import derive_spec
+from holdfast.replay.foreign_trace import SessionsFound
 from holdfast.replay.formats import TraceFormat, import_file
 from holdfast.replay.langsmith import fetch_sessions
 from holdfast.replay.session_file import write_sessions
-from holdfast.replay.session_list import ListedSessions, list_sessions, read_path
-from holdfast.replay.stored_run import SessionsFound, merge_sessions, read_run_sessions
+from holdfast.replay.session_list import list_sessions, read_path
+from holdfast.replay.stored_run import merge_sessions, read_run_sessions
 from holdfast.report.safe import to_one_line
 from holdfast.report.wording import format_count
 from holdfast.spec import LoadOptions, load
@@ -112,9 +113,9 @@ class ChosenSessions:
     def derive_spec(self, spec: Spec, environ: Mapping[str, str]) -> tuple[Spec, tuple[RunWarning, ...]]:
         """Derive the spec that replays the sessions, with warnings."""
         if self._found is not None:
-            listed = ListedSessions(self._found.sessions)
+            listed = SessionsFound(self._found.sessions)
         elif self.path is not None:
-            listed = ListedSessions(read_path(self.path))
+            listed = SessionsFound(read_path(self.path))
         else:
             listed = list_sessions(spec, environ, datetime.now(UTC))
         return derive_spec(spec, listed, live=self._live)

@@ -64,7 +64,7 @@ class Judge:
             outcome, finding = _to_error(observation, outcome, finding)
         if self._stored and (hidden := explain_masking(rule, observation, control, outcome)):
             outcome, finding = self._hidden, Finding(None, hidden, "masked")
-        if rule.deeds and observation.ledger and outcome in ("pass", "fail"):
+        if observation.ledger and rule.traits.judges_deeds and outcome in ("pass", "fail"):
             outcome, finding = apply_ran_tools(observation, outcome, finding)
         if trial.task.variation is not UNSET and turns and not observation.error:
             outcome, finding = self._judge_request(invariant, trial, observation, control, (outcome, finding))
@@ -95,7 +95,9 @@ class Judge:
         sends = [JudgedSend(observation, *judged)]
         once = replace(trial, task=trial.task.plain)
         for repeat in observation.repeats:
-            if rule.asks:  # no model was asked about it; whether the agent answered it in the same way still counts
+            if (
+                rule.traits.asks_model
+            ):  # no model was asked about it; whether the agent answered it in the same way still counts
                 sends.append(JudgedSend(repeat, "pass", judged[1]))
             else:
                 verdict = self.judge(invariant, once, repeat, control)
@@ -189,14 +191,15 @@ def explain_masking(rule: RuleJudge, observation: Observation, control: Observat
     """Return why this outcome may differ from that of the run itself; empty if it does not."""
     if outcome not in ("pass", "fail"):
         return ""
-    if "answer" in rule.texts and (rule.reads == "state" or outcome == ("pass" if rule.negative else "fail")):
+    texts = rule.traits.texts_read
+    if "answer" in texts and (rule.reads == "state" or outcome == ("pass" if rule.negative else "fail")):
         if observation.masked:
             return f"a secret was masked in this answer; {_AGAIN}"
-        if rule.compares and control is not None and control.masked:
+        if rule.traits.needs_control and control is not None and control.masked:
             return f"a secret was masked in the answer that this one is compared with; {_AGAIN}"
-    if "evidence" in rule.texts and MASK.encode() in encode(observation.evidence.get(rule.id)):
+    if "evidence" in texts and MASK.encode() in encode(observation.evidence.get(rule.id)):
         return f"a secret was masked in the evidence recorded for this rule; {_AGAIN}"
-    if any(_is_masked(event, rule.texts) for event in observation.trace):
+    if any(_is_masked(event, texts) for event in observation.trace):
         return f"a secret was masked in a call of the agent; {_AGAIN}"
     return ""
 

@@ -33,41 +33,16 @@ if TYPE_CHECKING:
 class RuleJudge:
     """Judges single turns by one invariant."""
 
-    __slots__ = (
-        "asks",
-        "blind",
-        "by_line",
-        "checks",
-        "compares",
-        "decide",
-        "deeds",
-        "id",
-        "needs_text",
-        "negate",
-        "negative",
-        "over",
-        "reads",
-        "texts",
-        "timeout_ms",
-        "urls",
-        "verbatim",
-    )
-
     def __init__(self, invariant: Invariant, timeout_ms: int, *, web: bool = True) -> None:
         """`web` means that the agent's HTTP calls are visible."""
         check = make_check(invariant)
-        traits = check_traits(check)
-        self.urls = traits.urls
-        self.blind = bool(self.urls) and not web
-        self.asks = traits.asks_model
+        self.traits = traits = check_traits(check)
+        self.blind = bool(traits.urls) and not web
         self.id = invariant.id
         self.decide = check.decide
-        self.deeds = traits.judges_deeds
         self.negate = invariant.negate
         self.negative = (traits.polarity == "negative") != invariant.negate
         self.reads = traits.reads
-        self.texts = traits.texts_read
-        self.compares = traits.needs_control
         self.needs_text = traits.reads not in ("ending", "trace", "state")
         self.over = invariant.over or _choose_turns(self.negative, traits.every_turn)
         self.timeout_ms = timeout_ms
@@ -82,7 +57,7 @@ class RuleJudge:
         text = turn.text or ""
         if self.needs_text and is_blank(text):
             return self._judge_silence(turn)
-        evidence = observation.evidence.get(self.id) if self.asks else None
+        evidence = observation.evidence.get(self.id) if self.traits.asks_model else None
         try:
             outcome, finding = self._judge_readings(Exhibit(text, turn, observation, control, evidence))
         except (Exception, SystemExit) as broken:
@@ -128,7 +103,7 @@ class RuleJudge:
             outcome, finding = self._to_outcome(self.decide(exhibit))
         except (Exception, SystemExit) as broken:
             return _to_error(broken)
-        depends_on_calls = self.reads == "trace" or "target" in self.texts
+        depends_on_calls = self.reads == "trace" or "target" in self.traits.texts_read
         return self._apply_doubt(outcome, finding, observation) if depends_on_calls else (outcome, finding)
 
     def _apply_doubt(self, outcome: Judgement, finding: Finding, observation: Observation) -> tuple[Judgement, Finding]:
@@ -146,7 +121,7 @@ class RuleJudge:
             return f"only the first {EVENTS_KEPT} calls are known"
         if any(event.status == 101 and event.plane == "llm" for event in observation.trace):
             return "the agent called its model over a websocket, which Holdfast does not read"
-        closed = find_unreadable_call(observation.trace, self.urls)
+        closed = find_unreadable_call(observation.trace, self.traits.urls)
         return f"{get_url(closed)} was called in a way that could not be read" if closed else ""
 
     def _to_outcome(self, finding: Finding) -> tuple[Judgement, Finding]:

@@ -137,7 +137,8 @@ def _list_dataclass_fields(kind: type) -> list[tuple[str, str, bool, Any]]:
         value = f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default
         required = value is dataclasses.MISSING
         rows.append((f.name, f.name, required, None if required else value))
-    return rows
+    own = vars(kind).get("__annotations__", {})  # a reader wants the settings of this check before inherited ones
+    return sorted(rows, key=lambda row: row[0] not in own)
 
 
 @cache

@@ -17,12 +17,13 @@ from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Recording, Task
 from holdfast.plan.checks import get_traits
 from holdfast.reading.words import find_near_name
-from holdfast.replay.session_list import ListedSessions, SessionUnusable
+from holdfast.replay.foreign_trace import SessionsFound
+from holdfast.replay.session_list import SessionUnusable
 from holdfast.spec.rules.parts import REPLAY
 from holdfast.spec.rules.replays import find_contract_file, read_contract, suggest_contract
 
 
-def derive_spec(spec: Spec, listed: ListedSessions, *, live: bool) -> tuple[Spec, tuple[RunWarning, ...]]:
+def derive_spec(spec: Spec, listed: SessionsFound, *, live: bool) -> tuple[Spec, tuple[RunWarning, ...]]:
     """Return the derived spec with its warnings; raise NothingProven if no rule judges any session."""
     warnings = [RunWarning("session-left-out", f"{trace.name} was left out: {trace.why}") for trace in listed.left_out]
     if not listed.sessions:

@@ -43,10 +43,18 @@ class LeftOutTrace(Struct, frozen=True):
     why: str
 
 
-class ToolUse(Struct, frozen=True):
+class SessionsFound(Struct, frozen=True):
+    """Sessions in order, the traces or trials that were left out, and notes."""
+
+    sessions: tuple[RecordedSession, ...] = ()
+    left_out: tuple[LeftOutTrace, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class ToolUse(Struct, frozen=True, kw_only=True):
     """One call of a tool."""
 
-    tool: str
+    name: str
     output: Any = None
     error: str = ""
     """The error message; empty if the call succeeded."""
@@ -58,43 +66,42 @@ class ToolUse(Struct, frozen=True):
     """As the trace has them: a map, JSON, or a map inside a map."""
 
 
-class ForeignTrace(Struct, frozen=True):
-    """The parts of a trace that a session needs."""
-
-    id: str
-    asked: tuple[Any, ...]
-    """Values that may hold the prompt, the most likely first."""
-    tools: tuple[ToolUse, ...] = ()
-    name: str = ""
-    source: str = ""
-    began: float | None = None
-    failure: str = ""
-
-
 Found = RecordedSession | LeftOutTrace
 
 
-def build_session(trace: ForeignTrace) -> Found:
-    """Return the session of a trace, or the reason why there is none."""
-    question = next((asked for value in trace.asked if (asked := find_question(value)) is not None), None)
+def build_session(
+    id: str,
+    asked: Iterable[Any],
+    tools: Iterable[ToolUse],
+    *,
+    name: str,
+    source: str,
+    began: float | None,
+    failure: str,
+) -> Found:
+    """Return the session of a trace, or the reason why there is none.
+
+    `asked` are values that may hold the prompt, the most likely first.
+    """
+    id = id or UNNAMED
+    question = next((found for value in asked if (found := find_question(value)) is not None), None)
     if question is None:
-        return LeftOutTrace(trace.id or UNNAMED, NO_INPUT)
+        return LeftOutTrace(id, NO_INPUT)
     if question.attached:
-        return LeftOutTrace(trace.id or UNNAMED, f"its question has a part that is not text: {question.attached}")
-    uses = sorted((use for use in trace.tools if use.tool), key=lambda use: use.began)
-    responses = _build_responses(uses)
+        return LeftOutTrace(id, f"its question has a part that is not text: {question.attached}")
+    responses = _build_responses(sorted((use for use in tools if use.name), key=lambda use: use.began))
     deep = next((response.tool for response in responses if is_too_deep(response)), None)
     if deep is not None:
-        return LeftOutTrace(trace.id, f"the result of {deep} is nested deeper than {DEEPEST} levels")
+        return LeftOutTrace(id, f"the result of {deep} is nested deeper than {DEEPEST} levels")
     return RecordedSession(
-        id=trace.id or UNNAMED,
+        id=id,
         turns=question.turns,
-        name=trace.name,
-        source=trace.source,
-        captured_at=to_iso(trace.began),
+        name=name,
+        source=source,
+        captured_at=to_iso(began),
         context=question.context,
         responses=responses,
-        expected_failure=shorten_error(trace.failure),
+        expected_failure=shorten_error(failure),
     )
 
 
@@ -105,9 +112,9 @@ def _build_responses(uses: Sequence[ToolUse]) -> tuple[RecordedResponse, ...]:
     arguments = [_read_arguments(use.arguments) for use in uses]
     variants: defaultdict[str, set[str]] = defaultdict(set)
     for use, one in zip(uses, arguments, strict=True):
-        variants[use.tool].add(one)
+        variants[use.name].add(one)
     return tuple(
-        replace(build_response(use), arguments=one if len(variants[use.tool]) > 1 else "")
+        replace(build_response(use), arguments=one if len(variants[use.name]) > 1 else "")
         for use, one in zip(uses, arguments, strict=True)
     )
 
@@ -132,10 +139,10 @@ def build_response(use: ToolUse) -> RecordedResponse:
     latency = use.latency_ms if 0 <= use.latency_ms < _LONGEST else 0.0
     recorded_status = use.status if use.status is not None and 0 <= use.status <= 599 else None
     if not use.error:
-        return RecordedResponse(use.tool, to_json(use.output), recorded_status or 200, latency)
+        return RecordedResponse(use.name, to_json(use.output), recorded_status or 200, latency)
     status = recorded_status if recorded_status is not None else find_status(use.error)
     output = use.output if use.output not in (None, "") else shorten_error(use.error)
-    return RecordedResponse(use.tool, to_json(output), status, latency)
+    return RecordedResponse(use.name, to_json(output), status, latency)
 
 
 def find_status(error: str) -> int:
@@ -159,10 +166,10 @@ def list_tool_uses(messages: Sequence[ForeignMessage]) -> tuple[ToolUse, ...]:
     """Return the tool results found in the messages of a conversation."""
     names = {id: name for message in messages for id, name in message.calls}
     uses = [
-        ToolUse(name or names.get(id, ""), msgspec.json.decode(answer), began=float(n))
+        ToolUse(name=name or names.get(id, ""), output=msgspec.json.decode(answer), began=float(n))
         for n, (id, name, answer) in enumerate(result for message in messages for result in message.results)
     ]
-    return tuple(use for use in uses if use.tool)
+    return tuple(use for use in uses if use.name)
 
 
 def find_last_tool_uses(conversations: Iterable[Sequence[ForeignMessage]]) -> tuple[ToolUse, ...]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.model.session import RecordedSession
 from holdfast.replay.documents import ForeignDocument, read_documents
-from holdfast.replay.foreign_trace import NO_INPUT, Found, LeftOutTrace, TraceUnreadable
-from holdfast.replay.stored_run import SessionsFound
+from holdfast.replay.foreign_trace import NO_INPUT, Found, LeftOutTrace, SessionsFound, TraceUnreadable
 from holdfast.spec.rules.replays import read_sessions
 
 TraceFormat = Literal["langsmith", "otlp", "langfuse", "phoenix", "inspect", "jsonl", "holdfast"]
@@ -32,22 +30,14 @@ _MODULES: Mapping[str, str] = {
 _OURS = frozenset({"tool_responses", "expected_failure", "captured_at", "contract"})
 
 
-class TraceReader(Struct, frozen=True):
-    """An adapter: whether a document has its format, and the sessions of such documents."""
-
-    matches: Callable[[Any], bool]
-    read: Callable[[Iterable[ForeignDocument]], Iterator[Found]]
-
-
 def import_file(path: Path, format: TraceFormat | None) -> SessionsFound:
     """Return the sessions of a file; without `format` it is guessed. Raise UserError if no format fits."""
     is_ours = format in (None, "holdfast") and path.suffix in (".yaml", ".yml")
     chosen = "holdfast" if is_ours else _choose_format(path, format)
     if chosen == "holdfast":
         return SessionsFound(read_sessions(path))
-    reader = _get_reader(chosen)
     left_out: list[LeftOutTrace] = []
-    return _number_sessions(reader.read(_filter_readable(read_documents(path), reader, chosen, left_out)), left_out)
+    return _number_sessions(_read(chosen, _filter_readable(read_documents(path), chosen, left_out)), left_out)
 
 
 def import_files(paths: Iterable[Path], format: TraceFormat | None) -> SessionsFound:
@@ -74,12 +64,12 @@ def _number_sessions(files: Iterable[Found], left_out: list[LeftOutTrace]) -> Se
 
 
 def _filter_readable(
-    stream: Iterable[ForeignDocument | LeftOutTrace], reader: TraceReader, format: str, left_out: list[LeftOutTrace]
+    stream: Iterable[ForeignDocument | LeftOutTrace], format: str, left_out: list[LeftOutTrace]
 ) -> Iterator[ForeignDocument]:
     for document in stream:
         if isinstance(document, LeftOutTrace):
             left_out.append(document)
-        elif reader.matches(document.value):
+        elif _load(format).matches(document.value):
             yield document
         else:
             left_out.append(LeftOutTrace(document.name, _explain_mismatch(document.value, format)))
@@ -88,7 +78,7 @@ def _filter_readable(
 def _explain_mismatch(value: Any, format: str) -> str:
     if format == "jsonl" and isinstance(value, dict):
         return NO_INPUT
-    like = next((name for name in _MODULES if _get_reader(name).matches(value)), "")
+    like = next((name for name in _MODULES if _load(name).matches(value)), "")
     return f"not of the format {format}, which the other lines have" + (f": it looks like {like}" if like else "")
 
 
@@ -96,7 +86,7 @@ def _choose_format(path: Path, format: TraceFormat | None) -> str:
     """Return the given format, or the one that most records have; ties go to the earlier format. Raise UserError if
     none fits.
     """
-    readers = {name: _get_reader(name) for name in ([format] if format in _MODULES else _MODULES) if name}
+    readers = {name: _load(name) for name in ([format] if format in _MODULES else _MODULES) if name}
     counts: Counter[str] = Counter()
     unreadable = ""
     count = 0
@@ -129,21 +119,18 @@ def _is_ours(path: Path, document: ForeignDocument) -> bool:
     return isinstance(first, dict) and "id" in first and "input" in first and bool(_OURS & set(first))
 
 
-def _get_reader(name: str) -> TraceReader:
-    module = import_module(f"holdfast.replay.{_MODULES[name]}")
+def _load(name: str) -> Any:
+    """Return the module of a format: `matches` says whether a document has it, `read` yields the sessions."""
+    return import_module(f"holdfast.replay.{_MODULES[name]}")
+
+
+def _read(name: str, documents: Iterable[ForeignDocument]) -> Iterator[Found]:
     if name in ("inspect", "jsonl"):
-        return TraceReader(module.matches, lambda match: _read_each(module.read, match))
-    return TraceReader(module.matches, lambda match: module.read(_join_documents(match)))
-
-
-def _read_each(read: Callable[[Any, str], Iterator[Found]], documents: Iterable[ForeignDocument]) -> Iterator[Found]:
-    for document in documents:
-        yield from read(document.value, document.name.replace(".jsonl:", "-").replace(".json", "").replace(":", "-"))
-
-
-def _join_documents(documents: Iterable[ForeignDocument]) -> Any:
-    """Return the lines of one file as one list: the spans of a trace may be in several of them."""
+        for one in documents:
+            label = one.name.replace(".jsonl:", "-").replace(".json", "").replace(":", "-")
+            yield from _load(name).read(one.value, label)
+        return
+    # The spans of a trace may be in several lines of the file, so its lines are read as one list.
     values = [document.value for document in documents]
-    if len(values) == 1:
-        return values[0]
-    return [inner for value in values for inner in (value if isinstance(value, list) else [value])]
+    listed = [inner for value in values for inner in (value if isinstance(value, list) else [value])]
+    yield from _load(name).read(values[0] if len(values) == 1 else listed)

@@ -8,7 +8,6 @@ from typing import Any
 from holdfast.replay.foreign_json import compute_duration_ms, decode_json, read_at, read_list, read_text, to_seconds
 from holdfast.replay.foreign_messages import join_content, read_messages
 from holdfast.replay.foreign_trace import (
-    ForeignTrace,
     Found,
     LeftOutTrace,
     ToolUse,
@@ -48,21 +47,21 @@ def read(document: Any, name: str) -> Iterator[Found]:
     task = read_text(document, "eval", "task")
     for sample in read_list(document, "samples"):
         if isinstance(sample, dict):
-            yield build_session(_build_trace(task, sample))
+            yield _build_session(task, sample)
         else:
             yield LeftOutTrace(name, "a sample that is not a JSON object")
 
 
-def _build_trace(task: str, sample: dict[str, Any]) -> ForeignTrace:
+def _build_session(task: str, sample: dict[str, Any]) -> Found:
     attached = read_at(sample, "attachments")
     resolved = _resolve_attachments({key: sample.get(key) for key in ("input", "messages", "events")}, attached)
     epoch = read_at(sample, "epoch")
     suffix = f"-epoch-{epoch}" if isinstance(epoch, int) and epoch > 1 else ""
     called = [_build_tool_use(event) for event in read_list(resolved, "events") if read_text(event, "event") == "tool"]
-    return ForeignTrace(
-        id=f"{task.rpartition('/')[2]}-{read_text(sample, 'id')}{suffix}",
-        asked=(read_at(resolved, "input"), read_at(resolved, "messages")),
-        tools=tuple(called) or list_tool_uses(read_messages(read_at(resolved, "messages"))),
+    return build_session(
+        f"{task.rpartition('/')[2]}-{read_text(sample, 'id')}{suffix}",
+        (read_at(resolved, "input"), read_at(resolved, "messages")),
+        tuple(called) or list_tool_uses(read_messages(read_at(resolved, "messages"))),
         name=task,
         source=SOURCE,
         began=to_seconds(read_at(sample, "started_at")),
@@ -74,7 +73,7 @@ def _build_tool_use(event: Any) -> ToolUse:
     answer = read_at(event, "result")
     error = read_text(event, "error", "message")
     return ToolUse(
-        tool=read_text(event, "function"),
+        name=read_text(event, "function"),
         output=decode_json(join_content(answer) if isinstance(answer, list) else answer),
         error=f"{read_text(event, 'error', 'type')}: {error}".removeprefix(": ") if read_at(event, "error") else "",
         latency_ms=compute_duration_ms(read_at(event, "timestamp"), read_at(event, "completed")),

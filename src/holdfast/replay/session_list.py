@@ -7,18 +7,15 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from msgspec import Struct
-
 from holdfast.errors import SpecError, UserError
 from holdfast.folders import REPLAYS, get_own_folder
 from holdfast.model.session import RecordedSession, SessionSource
 from holdfast.model.spec import Spec
 from holdfast.reading.file import read_file
 from holdfast.reading.tree import parse
-from holdfast.replay.foreign_trace import LeftOutTrace
+from holdfast.replay.foreign_trace import LeftOutTrace, SessionsFound
 from holdfast.replay.langsmith import fetch_sessions
 from holdfast.replay.session_file import build_file_name, write_sessions
-from holdfast.replay.stored_run import SessionsFound
 from holdfast.spec.rules.replays import read_sessions
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -37,13 +34,6 @@ class UnreadableSessions(SessionUnusable):
     def __init__(self, files: tuple[SpecError, ...]) -> None:
         super().__init__(f"{len(files)} session files cannot be used")
         self.files = files
-
-
-class ListedSessions(Struct, frozen=True):
-    """The sessions in order, and the traces that were left out."""
-
-    sessions: tuple[RecordedSession, ...]
-    left_out: tuple[LeftOutTrace, ...] = ()
 
 
 def read_path(path: Path) -> tuple[RecordedSession, ...]:
@@ -69,7 +59,7 @@ def _is_spec_or_contract(file: Path) -> bool:
     return root.has("agent") or (root.has("contract") and root.get("contract").kind == "map")
 
 
-def list_sessions(spec: Spec, environ: Mapping[str, str], now: datetime) -> ListedSessions:
+def list_sessions(spec: Spec, environ: Mapping[str, str], now: datetime) -> SessionsFound:
     """Return the sessions of a spec, including those of sources with `auto_import`."""
     if spec.replays is None:
         raise SessionUnusable(
@@ -85,7 +75,7 @@ def list_sessions(spec: Spec, environ: Mapping[str, str], now: datetime) -> List
             fresh = refresh_source(source, get_own_folder(spec.file) / REPLAYS, environ, now)
             sessions += fresh.sessions
             left_out += fresh.left_out
-    return ListedSessions(tuple(sessions), tuple(left_out))
+    return SessionsFound(tuple(sessions), tuple(left_out))
 
 
 def refresh_source(source: SessionSource, cache: Path, environ: Mapping[str, str], now: datetime) -> SessionsFound:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.errors import UsageError
@@ -21,7 +20,7 @@ from holdfast.model.spec import Part
 from holdfast.model.task import RecordedResponse
 from holdfast.reading.tree import parse
 from holdfast.replay.foreign_json import read_at, read_text
-from holdfast.replay.foreign_trace import LeftOutTrace
+from holdfast.replay.foreign_trace import LeftOutTrace, SessionsFound
 from holdfast.replay.trial_session import (
     build_identities,
     build_session,
@@ -38,14 +37,6 @@ _LARGEST = 512 << 20
 
 _ID = re.compile(r"\d+(/[a-z]+)?")
 """The id of a run, or of a part of one, in a report."""
-
-
-class SessionsFound(Struct, frozen=True):
-    """Sessions, left-out trials, and notes."""
-
-    sessions: tuple[RecordedSession, ...] = ()
-    left_out: tuple[LeftOutTrace, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def read_run_sessions(

@@ -6,32 +6,22 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct
-
 from holdfast.replay.foreign_messages import find_messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, build_session, find_last_tool_uses
+from holdfast.replay.foreign_trace import Found, ToolUse, build_session, find_last_tool_uses
 
 TraceStepKind: TypeAlias = Literal["agent", "model", "tool", ""]
 PromptStep: TypeAlias = Literal["root", "agent", "model"]
 
 
-class TraceStep(Struct, frozen=True):
+class TraceStep(ToolUse, frozen=True, kw_only=True):
     """One step: a call of an agent, a model or a tool, or anything else that was recorded."""
 
     trace: str
     id: str
     parent: str
-    name: str
-    """For a tool: its name in the session."""
     kind: TraceStepKind = ""
     inputs: tuple[Any, ...] = ()
     """Values that may hold the prompt or the messages, the most likely first."""
-    output: Any = None
-    arguments: Any = None
-    error: str = ""
-    status: int | None = None
-    began: float = 0.0
-    latency_ms: float = 0.0
 
 
 def build_sessions(
@@ -42,10 +32,10 @@ def build_sessions(
     for step in steps:
         traces[step.trace].append(step)
     for trace, inside in traces.items():
-        yield build_session(_build_trace(trace, sorted(inside, key=lambda step: step.began), source, prompts))
+        yield _build_session(trace, sorted(inside, key=lambda step: step.began), source, prompts)
 
 
-def _build_trace(id: str, steps: list[TraceStep], source: str, prompts: Sequence[PromptStep]) -> ForeignTrace:
+def _build_session(id: str, steps: list[TraceStep], source: str, prompts: Sequence[PromptStep]) -> Found:
     ids = {step.id for step in steps}
     roots = [step for step in steps if step.parent not in ids] or steps[:1]
     agents, models = ([step for step in steps if step.kind == kind] for kind in ("agent", "model"))
@@ -53,10 +43,10 @@ def _build_trace(id: str, steps: list[TraceStep], source: str, prompts: Sequence
     main = [*agents[:1], *roots]
     # Tools without steps of their own: the last model call has their results in its messages.
     conversations = (find_messages(value) for step in reversed(models) for value in step.inputs)
-    return ForeignTrace(
-        id=id,
-        asked=tuple(value for role in prompts for step in by_role[role] for value in step.inputs),
-        tools=tuple(map(_build_tool_use, _list_outer_tools(steps))) or find_last_tool_uses(conversations),
+    return build_session(
+        id,
+        (value for role in prompts for step in by_role[role] for value in step.inputs),
+        tuple(_list_outer_tools(steps)) or find_last_tool_uses(conversations),
         name=next((step.name for step in main if step.name), ""),
         source=source,
         began=main[0].began or None,
@@ -76,7 +66,3 @@ def _list_outer_tools(steps: Sequence[TraceStep]) -> Iterator[TraceStep]:
             above = by_id.get(above.parent)
         if step.kind == "tool" and (above is None or above.kind != "tool"):
             yield step
-
-
-def _build_tool_use(step: TraceStep) -> ToolUse:
-    return ToolUse(step.name, step.output, step.error, step.status, step.latency_ms, step.began, step.arguments)

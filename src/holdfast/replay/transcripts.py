@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.replay.foreign_json import decode_json, read_at, read_first, read_list, read_text, to_seconds
 from holdfast.replay.foreign_messages import ASKED, read_messages
-from holdfast.replay.foreign_trace import ForeignTrace, Found, ToolUse, build_session, find_last_tool_uses
+from holdfast.replay.foreign_trace import Found, ToolUse, build_session, find_last_tool_uses
 
 SOURCE = "jsonl"
 _IDS = ("id", "session_id", "trace_id", "conversation_id", "thread_id")
@@ -24,17 +24,17 @@ def read(document: Any, name: str) -> Iterator[Found]:
     """Yield a session for the document, or for each that it lists; `name` is for those without an id."""
     listed = document if isinstance(document, list) else [document]
     for n, transcript in enumerate(listed, 1):
-        yield build_session(_build_trace(transcript, name if len(listed) == 1 else f"{name}-{n}"))
+        yield _build_session(transcript, name if len(listed) == 1 else f"{name}-{n}")
 
 
-def _build_trace(transcript: Any, name: str) -> ForeignTrace:
+def _build_session(transcript: Any, name: str) -> Found:
     messages = read_messages(read_at(transcript, "messages"))
     # A transcript alone asks its last question; an input next to it is asked after it.
     is_asked = messages and read_first(transcript, *ASKED) is None
-    return ForeignTrace(
-        id=next((value for key in _IDS if (value := read_text(transcript, key))), name),
-        asked=(read_at(transcript, "messages") if is_asked else _add_context(transcript),),
-        tools=tuple(map(_build_tool_use, read_list(transcript, "tool_responses"))) or find_last_tool_uses([messages]),
+    return build_session(
+        next((value for key in _IDS if (value := read_text(transcript, key))), name),
+        (read_at(transcript, "messages") if is_asked else _add_context(transcript),),
+        tuple(map(_build_tool_use, read_list(transcript, "tool_responses"))) or find_last_tool_uses([messages]),
         name=read_text(transcript, "name"),
         source=read_text(transcript, "source") or SOURCE,
         began=next((time for key in _TIMES if (time := to_seconds(read_at(transcript, key))) is not None), None),
@@ -56,7 +56,7 @@ def _build_tool_use(response: Any) -> ToolUse:
     has_status = isinstance(status, int) and not isinstance(status, bool)
     failed = has_status and (status == 0 or status >= 400)
     return ToolUse(
-        tool=read_text(response, "tool") or read_text(response, "name"),
+        name=read_text(response, "tool") or read_text(response, "name"),
         output=decode_json(read_at(response, "response")),
         error=f"status {status}" if failed else "",
         status=status if has_status else None,

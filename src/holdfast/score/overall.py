@@ -22,8 +22,10 @@ from holdfast.score.resilience import (
     ScoreOptions,
     decide,
     report_below_minimum,
+    report_harness_errors,
     report_interruption,
     report_left_out,
+    report_strict,
 )
 
 
@@ -188,11 +190,9 @@ def _iter_reasons(cases: Sequence[Case], options: ScoreOptions, unproven: int) -
         yield Reason(VIOLATED, f"{failed} of {format_plural(len(cases), 'case')} failed", "cases-failed")
     if options.interrupted:  # trials that did not run are not an error, and prove nothing either way
         return
-    if broken > options.max_errors:
-        yield Reason(BROKEN, f"{format_plural(broken, 'case')} could not be judged: harness error", "harness-errors")
+    yield from report_harness_errors(broken, "case", options)
     yield from _iter_undecided_reasons(cases, options)
-    if options.strict and unproven:
-        yield Reason(UNPROVEN, f"unproven rules: {unproven}, but none is allowed (strict)", "unproven-strict")
+    yield from report_strict(unproven, "rule", options)
 
 
 def _is_broken(case: Case, options: ScoreOptions) -> bool:
@@ -210,13 +210,12 @@ def _iter_undecided_reasons(cases: Sequence[Case], options: ScoreOptions) -> Ite
     unproven = [case for case in cases if case.unproven_only]
     vacuous = sum(bool(case.unmet) and not case.undecided for case in unproven)
     others = len(unproven) - vacuous
+    of = f"of {format_plural(len(cases), 'case')} undecided"
     if vacuous and not options.allow_vacuous:
-        text = f"{vacuous} of {format_plural(len(cases), 'case')} undecided: no trial met a fault that its rules need"
-        yield Reason(UNPROVEN, text, "cases-undecided")
+        yield Reason(UNPROVEN, f"{vacuous} {of}: no trial met a fault that its rules need", "cases-undecided")
     if others:
-        what = f"{others} of {format_plural(len(cases), 'case')}"
-        text = f"{what} undecided: rules are unproven for reasons outside the agent"
-        yield Reason(UNPROVEN, text, "cases-undecided")
+        why = "rules are unproven for reasons outside the agent"
+        yield Reason(UNPROVEN, f"{others} {of}: {why}", "cases-undecided")
     if not vacuous and not others and all(case.status == "error" for case in cases):
         yield Reason(UNPROVEN, "no case was decided", "nothing-counted")
 

@@ -90,11 +90,12 @@ def _iter_cell_reasons(
             f"{format_plural(len(summary.critical), 'critical cell')} failed{_note_outside(summary.critical, summary)}"
         )
         yield Reason(VIOLATED, text, "critical-cells-failed")
-    if summary.errors > options.max_errors:
-        yield Reason(BROKEN, f"{format_plural(summary.errors, 'error cell')}: harness error", "harness-errors")
+    yield from report_harness_errors(summary.errors, "cell", options)
     if summary.all.score is not None:
         yield from report_below_minimum(summary.all.score, summary.all.best, least, "score")
-    yield from _report_unproven(summary, vacuous, options)
+    yield from report_uncounted("cell", summary.uncounted, counted=summary.count("pass", "fail") > 0)
+    yield from report_vacuous(vacuous, options)
+    yield from report_strict(summary.count("unproven"), "cell", options)
 
 
 def report_interruption(options: ScoreOptions) -> Iterator[Reason]:
@@ -109,6 +110,28 @@ def report_left_out(options: ScoreOptions) -> Iterator[Reason]:
         were = "was" if options.unrun == 1 else "were"
         text = f"{options.unrun} of {format_plural(options.planned, 'trial')} {were} not run"
         yield Reason(UNPROVEN, text, "trials-not-run")
+
+
+def report_harness_errors(count: int, noun: str, options: ScoreOptions) -> Iterator[Reason]:
+    """Yield the reason that more harness errors happened than are allowed."""
+    if count > options.max_errors:
+        text = f"{format_plural(count, noun)} could not be judged: harness error"
+        yield Reason(BROKEN, text, "harness-errors")
+
+
+def report_uncounted(noun: str, rules: Iterable[str], *, counted: bool) -> Iterator[Reason]:
+    """Yield the reasons that nothing counted, or nothing that a critical rule judges."""
+    if not counted:
+        yield Reason(UNPROVEN, f"no {noun} counted", "nothing-counted")
+    for name in rules if counted else ():
+        yield Reason(UNPROVEN, f"critical rule {name}: none of its {noun}s counted", "critical-rule-uncounted")
+
+
+def report_strict(unproven: int, noun: str, options: ScoreOptions) -> Iterator[Reason]:
+    """Yield the reason that something is unproven although `strict` allows nothing to be."""
+    if options.strict and unproven:
+        text = f"{format_plural(unproven, noun)} unproven, but none is allowed (strict)"
+        yield Reason(UNPROVEN, text, "unproven-strict")
 
 
 def report_vacuous(scenarios: Iterable[str], options: ScoreOptions) -> Iterator[Reason]:
@@ -140,20 +163,6 @@ def _note_outside(failed: Sequence[Cell], summary: Summary) -> str:
     """Return how many of the failed cells the score does not count: without it, passes and failures do not add up."""
     count = sum(cell.scenario in summary.outside_scenarios for cell in failed)
     return f" ({count} in calm, outside the score)" if count else ""
-
-
-def _report_unproven(summary: Summary, vacuous: Sequence[str], options: ScoreOptions) -> Iterator[Reason]:
-    if not summary.count("pass", "fail"):
-        yield Reason(UNPROVEN, "no cell counted", "nothing-counted")
-    else:
-        for name in summary.uncounted:
-            yield Reason(UNPROVEN, f"critical rule {name}: none of its cells counted", "critical-rule-uncounted")
-    yield from report_vacuous(vacuous, options)
-    unproven = summary.count("unproven")
-    if options.strict and unproven:
-        yield Reason(
-            UNPROVEN, f"{format_plural(unproven, 'unproven cell')}, but none is allowed (strict)", "unproven-strict"
-        )
 
 
 def _explain_pass(tolerated: int, errors: int, least: float | None, options: ScoreOptions) -> tuple[str, ...]:

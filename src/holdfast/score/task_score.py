@@ -9,15 +9,16 @@ from holdfast.model.spec import Spec
 from holdfast.reading.words import format_plural
 from holdfast.score.intervals import PromptSum, compute_score_interval, compute_wilson
 from holdfast.score.resilience import (
-    BROKEN,
-    UNPROVEN,
     VIOLATED,
     Reason,
     ScoreOptions,
     decide,
     report_below_minimum,
+    report_harness_errors,
     report_interruption,
     report_left_out,
+    report_strict,
+    report_uncounted,
     report_vacuous,
 )
 from holdfast.score.tally import Tally
@@ -114,31 +115,13 @@ def _iter_reasons(
             if failed:
                 yield Reason(VIOLATED, f"{failed} of {format_plural(len(group), what)} failed", "cases-failed")
     yield from report_below_minimum(value, best, least, "score")
-    if counts["error"] > options.max_errors and not options.interrupted:
-        text = f"{format_plural(counts['error'], noun)} could not be judged: harness error"
-        yield Reason(BROKEN, text, "harness-errors")
     if not options.interrupted:
-        yield from _report_unproven(counts, value, uncounted, vacuous, options, noun)
+        yield from report_harness_errors(counts["error"], noun, options)
+        # Probes, and mutations without weight, do not count for the score.
+        yield from report_uncounted(noun, uncounted, counted=value is not None)
+        yield from report_vacuous(vacuous, options)
+        yield from report_strict(counts["unproven"], noun, options)
     yield from report_left_out(options)
-
-
-def _report_unproven(
-    counts: dict[str, int],
-    value: float | None,
-    uncounted: Sequence[str],
-    vacuous: Sequence[str],
-    options: ScoreOptions,
-    noun: str,
-) -> Iterator[Reason]:
-    if value is None:  # probes, or mutations without weight, do not count for the score
-        yield Reason(UNPROVEN, f"no {noun} that counts was decided", "nothing-counted")
-    else:
-        for name in uncounted:
-            yield Reason(UNPROVEN, f"critical rule {name}: nothing that it judges counted", "critical-rule-uncounted")
-    yield from report_vacuous(vacuous, options)
-    if options.strict and counts["unproven"]:
-        text = f"{format_plural(counts['unproven'], noun)} unproven, but none is allowed (strict)"
-        yield Reason(UNPROVEN, text, "unproven-strict")
 
 
 def _list_tolerated(cases: Iterable[Case], value: float | None, least: float | None) -> tuple[str, ...]:

@@ -2,7 +2,6 @@ import pytest
 from check_exhibits import exhibit
 
 from error_code import has_code
-from holdfast.checks import same_answer
 from holdfast.checks.response.similarity import Similarity
 from holdfast.errors import HarnessError
 
@@ -66,11 +65,6 @@ def test_semantic_never_imports_the_package_it_reads_from():
 
     Similarity(EXPECTED, method="semantic").decide(exhibit("Paris, in France."))
     assert "wordllama" not in sys.modules
-
-
-@pytest.mark.parametrize(("short", "long", "used"), [(None, None, 0.75), (0.8, None, 0.8), (None, 0.6, 0.6)])
-def test_threshold_default(short, long, used):
-    assert same_answer.get_threshold(short, long) == used
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from holdfast.model.session import RecordedSession
 from holdfast.model.task import RecordedResponse
+from holdfast.replay.foreign_trace import SessionsFound
 from holdfast.replay.formats import import_file
-from holdfast.replay.stored_run import SessionsFound
 
 PROJECT = "5a0b0f5e-94a8-4c25-8f8e-3a37f7f52a11"
 

@@ -19,7 +19,7 @@ from holdfast.model.task import DialogueMessage, Recording
 from holdfast.model.world import Forbidden, WorldSpec
 from holdfast.plan import build_plan
 from holdfast.replay.derived_spec import build_spec, derive_spec, list_unjudged
-from holdfast.replay.session_list import ListedSessions
+from holdfast.replay.foreign_trace import SessionsFound
 from holdfast.spec import LoadOptions, load
 
 FAILED = answered("search", "down", 503)
@@ -184,7 +184,7 @@ def test_a_session_that_no_rule_judges_is_not_a_task_and_is_named(tmp_path: Path
     derived = build_spec(spec, sessions, live=False)
     assert [one.recording.session for one in derived.tasks if one.recording is not UNSET] == ["failed"]
     assert list_unjudged(derived, sessions) == ("calm",)
-    _, warnings = derive_spec(spec, ListedSessions(tuple(sessions)), live=False)
+    _, warnings = derive_spec(spec, SessionsFound(tuple(sessions)), live=False)
     assert [(one.code, "calm" in one.text) for one in warnings] == [("session-idle", True)]
 
 
@@ -192,11 +192,11 @@ def test_a_session_that_no_rule_judges_is_not_a_task_and_is_named(tmp_path: Path
 def test_where_no_session_decides_nothing_is_proven(tmp_path: Path, sessions: tuple[RecordedSession, ...]) -> None:
     spec = made(tmp_path, "\n    - {id: faults, type: completes, description: d, when: tool_faults_active}\n")
     with pytest.raises(NothingProven):
-        derive_spec(spec, ListedSessions(sessions), live=False)
+        derive_spec(spec, SessionsFound(sessions), live=False)
 
 
 def test_a_recorded_tool_that_is_not_declared_any_more_is_named_with_the_near_miss(spec: Spec) -> None:
     tools = (answered("serch", 1), answered("search", 1), answered("https://x/*", 1), answered("srv/tool", 1))
-    _, warnings = derive_spec(spec, ListedSessions((session("a", responses=tools),)), live=False)
+    _, warnings = derive_spec(spec, SessionsFound((session("a", responses=tools),)), live=False)
     (unknown,) = [one.text for one in warnings if one.code == "session-unknown-tool"]
     assert ("serch" in unknown, "search" in unknown) == (True, True)
