@@ -13,8 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.cli.main import run
-from holdfast.mutate.bundled import CorpusAttacks
-from holdfast.mutate.mutator import create_random
+from holdfast.mutate.mutator import CorpusAttacks, create_random
 
 AGENTS = Path(__file__).with_name("mutations")
 PROMPT = "Could you tell me where order A-1234 is, and when it will arrive in Oslo?"

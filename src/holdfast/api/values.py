@@ -13,8 +13,8 @@ from holdfast.reading.node import Node, build_node
 from holdfast.reading.reader import Bad, Reader
 from holdfast.reading.words import suggest_name
 from holdfast.spec.rules.fault_entry import FAMILIES, Family, read_faults
-from holdfast.spec.rules.rules import MENU
-from holdfast.spec.rules.variants import choose, read_settings
+from holdfast.spec.rules.rules import choose_check
+from holdfast.spec.rules.variants import read_settings
 
 
 class FaultValue(Struct, frozen=True):
@@ -71,7 +71,7 @@ def check(type: str, /, **written_settings: Any) -> CheckValue:
     value = CheckValue(type, written_settings)
     where, reader = find_caller(), Reader()
     node = build_node(value.entry, Node("null", where.line, 1, path="check"))
-    choice = choose(reader, MENU, node)
+    choice = choose_check(reader, node)
     if not isinstance(choice, Bad):
         read_settings(reader, choice, node, ["type"])
     _refuse(reader, where.path)

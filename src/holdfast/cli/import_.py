@@ -10,8 +10,7 @@ import click
 
 from holdfast.cli.replay_sessions import FOLDER, FORMATS, write_and_report
 from holdfast.errors import UsageError, UserError
-from holdfast.imports.task_files import TaskFiles
-from holdfast.imports.task_folders import convert_task, find_tasks, write_tasks
+from holdfast.imports.task_files import TaskFiles, convert_task, find_tasks, write_tasks
 from holdfast.replay.formats import import_files
 from holdfast.report.safe import to_one_line
 

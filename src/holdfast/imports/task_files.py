@@ -1,23 +1,30 @@
-"""The files of an imported task: a spec, the environment's files, and the script that runs its tests."""
+"""Finds task folders, converts them to folders with a spec, and writes all of these or none."""
 
 from __future__ import annotations
 
 import base64
 import io
 import os
+import shutil
+import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files as packaged
+from pathlib import Path
 from typing import Any
 
 import yaml
 from msgspec import Struct
 
+from holdfast.errors import UserError
+from holdfast.imports import harbor_task as harbor
+from holdfast.imports import terminal_bench_task as terminal_bench
 from holdfast.imports.foreign_task import ForeignTask, InvalidTask, TaskEgress
-from holdfast.imports.task_environment import TaskEnvironment
+from holdfast.imports.task_environment import TaskEnvironment, build_environment
 from holdfast.imports.task_tools import NAMES
 from holdfast.imports.verify_task import rewrite_paths
 from holdfast.reading.file import can_be_workdir
+from holdfast.spec import check
 from holdfast.world.supervisors.messages import WORKSPACE
 
 SPEC = "holdfast.yaml"
@@ -194,3 +201,85 @@ def _dump_yaml(spec: dict[str, Any]) -> str:
     Blocks.add_representer(str, represent)
     text: str = yaml.dump(spec, Dumper=Blocks, sort_keys=False, allow_unicode=True, width=100)
     return text
+
+
+class ImportRefused(UserError):
+    """The spec folders cannot be written; nothing was."""
+
+    default_code = "import-refused"
+
+
+_READERS = {harbor.MARK: harbor.read_harbor_task, terminal_bench.MARK: terminal_bench.read_terminal_bench_task}
+
+
+def is_task_folder(path: Path) -> bool:
+    """Return whether the folder has the description file of a task."""
+    return any((path / mark).is_file() for mark in _READERS)
+
+
+def find_tasks(path: Path) -> Iterator[Path]:
+    """Yield the folder if it is a task, otherwise the tasks directly below it; raises UserError if there is none."""
+    if is_task_folder(path):
+        yield path
+        return
+    tasks = [folder for folder in sorted(path.iterdir()) if folder.is_dir() and is_task_folder(folder)]
+    if not tasks:
+        hint = "a Harbor task has a task.toml, a terminal-bench task a task.yaml"
+        raise InvalidTask(f"{path}: neither a Harbor or terminal-bench task nor a folder of such tasks", hint=hint)
+    yield from tasks
+
+
+def convert_task(folder: Path, *, agent: str | None, solution: bool) -> TaskFiles:
+    """Return the converted task; UserError says what is wrong with it."""
+    task = next(read(folder) for mark, read in _READERS.items() if (folder / mark).is_file())
+    if not task.id:
+        raise InvalidTask(f"{folder}: {task.name!r} has no letters or digits for an id", hint="rename the task")
+    if solution and not task.solution:
+        raise InvalidTask(f"{folder}: the solution is not a script", hint="leave out --solution")
+    return build_task_files(task, build_environment(task), agent=agent, solution=solution)
+
+
+def write_tasks(made: Sequence[TaskFiles], below: Path, *, force: bool) -> list[Path]:
+    """Write a folder for each task: all of them or none. A result that is not a valid spec is not written."""
+    targets = [below / one.name for one in made]
+    twice = next((one for one in targets if targets.count(one) > 1), None)
+    if twice is not None:
+        raise ImportRefused(f"two tasks are called {twice.name}; nothing was written", hint="import them one by one")
+    there = next((one for one in targets if one.exists() or one.is_symlink()), None)
+    if there is not None and not force:
+        hint = "overwrite it with --force, or choose another folder with -o"
+        raise ImportRefused(f"{there} already exists; nothing was written", hint=hint)
+    foreign = next((one for one in targets if one.exists() and not (one / SPEC).is_file()), None)
+    if foreign is not None:
+        hint = "choose another folder with -o, or remove it yourself"
+        raise ImportRefused(
+            f"{foreign} is not an imported task, so --force does not replace it; nothing was written", hint=hint
+        )
+    try:
+        below.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=below, prefix=".holdfast-import-") as temporary:
+            for one in made:
+                _write_task(one, Path(temporary) / one.name)
+            for target in targets:
+                if target.exists():
+                    shutil.rmtree(target)
+                (Path(temporary) / target.name).replace(target)
+    except OSError as refused:
+        raise ImportRefused(f"cannot write {refused.filename or below}: {refused.strerror or refused}") from refused
+    return targets
+
+
+def _write_task(task: TaskFiles, folder: Path) -> None:
+    for name, data in task.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        path.chmod(0o755 if name in task.executable else 0o644)
+    _check_spec(folder / SPEC)
+
+
+def _check_spec(path: Path) -> None:
+    wrong = [problem for problem in check(path, environ=os.environ).problems if problem.severity == "error"]
+    if wrong:
+        first = wrong[0]
+        raise InvalidTask(f"the task cannot become a spec: {first.path}: {first.message}", hint=first.hint)

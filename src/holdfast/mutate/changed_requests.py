@@ -14,8 +14,7 @@ import msgspec
 
 from holdfast.model.canary import draw_canary
 from holdfast.model.task import RequestChange
-from holdfast.mutate.bundled import read_table
-from holdfast.mutate.mutator import MadeMutation
+from holdfast.mutate.mutator import MadeMutation, read_table
 
 VariantFields = dict[str, Any]
 """Fields of a RequestChange with placeholders, and `pick`."""

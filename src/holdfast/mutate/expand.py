@@ -21,13 +21,12 @@ from holdfast.model.mutation import (
 )
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task, Variation
-from holdfast.mutate.bundled import CorpusAttacks, CustomTemplates
 from holdfast.mutate.changed_requests import RequestMutator
 from holdfast.mutate.encoding_attacks import ENCODING_ATTACKS
 from holdfast.mutate.language_mixing import LANGUAGE_MIXING
 from holdfast.mutate.length_extremes import LENGTH_EXTREMES
 from holdfast.mutate.model_writer import ModelWriter, Writer
-from holdfast.mutate.mutator import MadeMutation, Mutator, PromptDraft, create_random
+from holdfast.mutate.mutator import CorpusAttacks, CustomTemplates, MadeMutation, Mutator, PromptDraft, create_random
 from holdfast.mutate.noise import NOISE
 from holdfast.mutate.token_manipulation import TOKEN_MANIPULATION
 from holdfast.mutate.written import fill_by_model

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from holdfast.mutate.bundled import LanguageTable, detect_language, read_languages
-from holdfast.mutate.mutator import Techniques
+from holdfast.mutate.mutator import LanguageTable, Techniques, detect_language, read_languages
 from holdfast.mutate.words import change_words, ends_in_literal, find_free_words, sample_words
 
 _SHARE = 0.6

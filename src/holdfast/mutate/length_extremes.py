@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 from random import Random
 
-from holdfast.mutate.bundled import read_languages, read_padding
-from holdfast.mutate.mutator import Techniques
+from holdfast.mutate.mutator import Techniques, read_languages, read_padding
 
 _SHORTEST = 1_500
 _LONGEST = 8_000

@@ -17,7 +17,7 @@ from holdfast.judge.consult import AdviceCache, Consultation, ModelRole
 from holdfast.judge.judges import find_missing_key
 from holdfast.model.canary import find_echoes
 from holdfast.model.model_spec import ModelSpec
-from holdfast.mutate.bundled import detect_language
+from holdfast.mutate.mutator import detect_language
 from holdfast.mutate.words import find_exact_parts, find_names
 
 

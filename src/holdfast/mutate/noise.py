@@ -8,8 +8,7 @@ from functools import cache
 from itertools import pairwise
 from random import Random
 
-from holdfast.mutate.bundled import read_common_words, read_padding, read_quantities
-from holdfast.mutate.mutator import Techniques
+from holdfast.mutate.mutator import Techniques, read_common_words, read_padding, read_quantities
 from holdfast.mutate.words import change_words, ends_in_literal, find_free_words, sample_words
 
 _ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")

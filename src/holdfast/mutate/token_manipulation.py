@@ -18,9 +18,9 @@ _SOFT_HYPHEN = "\u00ad"
 _SHARE = 0.4
 
 
-def _change_words(change: Callable[[str, Random], str], share: float = _SHARE, least: int = 3) -> Technique:
+def _change_words(change: Callable[[str, Random], str], share: float = _SHARE) -> Technique:
     def manipulate(prompt: str, rng: Random) -> str:
-        words = find_free_words(prompt, least) or find_free_words(prompt, 2)
+        words = find_free_words(prompt, 3) or find_free_words(prompt, 2)
         return (
             change_words(prompt, sample_words(words, rng, share), lambda word: change(word, rng)) if words else prompt
         )

@@ -9,7 +9,7 @@ from random import Random
 
 from msgspec import Struct
 
-from holdfast.mutate.bundled import read_common_words, read_quantities
+from holdfast.mutate.mutator import read_common_words, read_quantities
 
 _PROGRAMS = (
     "ansible|apt|apt-get|awk|bash|brew|cd|chgrp|chmod|chown|cmake|conda|cp|crontab|curl|dd|df|dnf|docker|du|ffmpeg|gcc|gh"

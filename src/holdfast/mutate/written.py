@@ -12,9 +12,8 @@ from holdfast.errors import UserError
 from holdfast.model.canary import MARK
 from holdfast.model.codec import make_encodable
 from holdfast.model.mutation import MutationType
-from holdfast.mutate.bundled import CorpusAttacks
 from holdfast.mutate.model_writer import Assignment, Writer, explain_rejection, list_required_parts, parse_replies
-from holdfast.mutate.mutator import MadeMutation, PromptDraft, create_random
+from holdfast.mutate.mutator import CorpusAttacks, MadeMutation, PromptDraft, create_random
 
 ROUNDS = 3
 """How often a model is asked for what is missing."""

@@ -17,7 +17,6 @@ from holdfast.replay.foreign_trace import LeftOutTrace, TraceUnreadable
 
 LARGEST = 256 << 20
 """Bytes of a JSON document, or of one line: traces are small, and anything larger is something else."""
-_UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
 
 class ForeignDocument(Struct, frozen=True):
@@ -41,21 +40,23 @@ def read_documents(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
     except OSError as refused:
         raise UserError(f"cannot read {path}: {refused.strerror}", code="file-unusable") from refused
     if packed:
-        for document in read_archive(path):
-            yield document if isinstance(document, LeftOutTrace) else ForeignDocument(*document)
+        yield from read_archive(path)
         return
     if not head.strip():
         raise TraceUnreadable(f"{path} is empty", hint="name a file of traces")
-    by_line = bool(rest) and (path.suffix in (".jsonl", ".ndjson") or _can_decode(head))
+    is_document = isinstance(_decode("", head), ForeignDocument)
+    by_line = bool(rest) and (path.suffix in (".jsonl", ".ndjson") or is_document)
     yield from _read_lines(path) if by_line else [_read_whole(path)]
 
 
-def _can_decode(line: bytes) -> bool:
+def _decode(name: str, data: bytes) -> ForeignDocument | LeftOutTrace:
+    """Return the value of a JSON document, or why it cannot be read."""
     try:
-        msgspec.json.decode(line)
-    except _UNREADABLE:
-        return False
-    return True
+        return ForeignDocument(name, msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf")))
+    except RecursionError:
+        return LeftOutTrace(name, "the JSON is nested too deeply to be read")
+    except (msgspec.DecodeError, ValueError) as broken:
+        return LeftOutTrace(name, f"not readable as JSON: {broken}")
 
 
 def _read_whole(path: Path) -> ForeignDocument:
@@ -65,14 +66,11 @@ def _read_whole(path: Path) -> ForeignDocument:
         raise TraceUnreadable(
             f"{path} is {size >> 20} MB, as one JSON document, and the limit is {LARGEST >> 20} MB", hint=hint
         )
-    data = path.read_bytes()
-    try:
-        return ForeignDocument(path.name, msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf")))
-    except RecursionError as deep:
-        raise TraceUnreadable(f"{path}: the JSON is nested too deeply to be read") from deep
-    except (msgspec.DecodeError, ValueError) as broken:
+    document = _decode(path.name, path.read_bytes())
+    if isinstance(document, LeftOutTrace):
         hint = "traces are JSON or JSON lines; a session of Holdfast may be YAML, and needs no import"
-        raise TraceUnreadable(f"{path}: not readable as JSON: {broken}", hint=hint) from broken
+        raise TraceUnreadable(f"{path}: {document.why}", hint=hint)
+    return document
 
 
 def _read_lines(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
@@ -86,16 +84,7 @@ def _read_lines(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
                     line = file.readline(LARGEST)
                 yield LeftOutTrace(name, f"the line is longer than {LARGEST >> 20} MB")
             elif line.strip():
-                yield _read_line(name, line)
-
-
-def _read_line(name: str, line: bytes) -> ForeignDocument | LeftOutTrace:
-    try:
-        return ForeignDocument(name, msgspec.json.decode(line.removeprefix(b"\xef\xbb\xbf")))
-    except RecursionError:
-        return LeftOutTrace(name, "the JSON is nested too deeply to be read")
-    except _UNREADABLE as broken:
-        return LeftOutTrace(name, f"not readable as JSON: {broken}")
+                yield _decode(name, line)
 
 
 SIGNATURE = b"PK\x03\x04"
@@ -113,8 +102,8 @@ _LOCAL = 30
 _BROKEN = (zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError)
 
 
-def read_archive(path: Path) -> Iterator[tuple[str, Any] | LeftOutTrace]:
-    """Yield each sample as a log with only that sample, and its name; raise UserError if it is not such an archive."""
+def read_archive(path: Path) -> Iterator[ForeignDocument | LeftOutTrace]:
+    """Yield each sample as a log with only that sample; raise UserError if it is not such an archive."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield from _read_samples(path, archive)
@@ -122,7 +111,7 @@ def read_archive(path: Path) -> Iterator[tuple[str, Any] | LeftOutTrace]:
         raise TraceUnreadable(f"{path}: not readable as an archive: {broken}") from broken
 
 
-def _read_samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, Any] | LeftOutTrace]:
+def _read_samples(path: Path, archive: zipfile.ZipFile) -> Iterator[ForeignDocument | LeftOutTrace]:
     known = archive.NameToInfo  # of two entries with one name the last counts, as for every reader of archives
     header = next((known[name] for name in _HEADERS if name in known), None)
     if header is None:
@@ -137,25 +126,23 @@ def _read_samples(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, A
         raise TraceUnreadable(
             f"{path} unpacks to {size >> 20} MB: more than {LARGEST_ARCHIVE >> 20} MB", hint="log fewer samples"
         )
-    head = _decode(path, archive, header)
-    if not isinstance(head, dict):
+    head = _read_entry(path, archive, header)
+    if isinstance(head, LeftOutTrace):
+        raise TraceUnreadable(f"{path}: {header.filename}: {head.why}")
+    if not isinstance(head.value, dict):
         raise TraceUnreadable(f"{path}: {header.filename} is not a JSON object")
     for info in match:
         if ".." in info.filename.split("/"):
             yield LeftOutTrace(info.filename, "a name that leaves its folder")
             continue
-        try:
-            sample = _decode(path, archive, info)
-        except UserError as broken:
-            if broken.hint:  # nothing in this file can be read
-                raise
-            yield LeftOutTrace(info.filename, str(broken))
-            continue
-        name = f"{path.name}:{info.filename.removeprefix('samples/').removesuffix('.json')}"
-        yield name, {**head, "samples": [sample]}
+        sample = _read_entry(path, archive, info)
+        if isinstance(sample, ForeignDocument):
+            name = f"{path.name}:{info.filename.removeprefix('samples/').removesuffix('.json')}"
+            sample = ForeignDocument(name, {**head.value, "samples": [sample.value]})
+        yield sample
 
 
-def _decode(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
+def _read_entry(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> ForeignDocument | LeftOutTrace:
     try:
         if info.compress_type == _ZSTD:
             data = _read_zstd(path, info)
@@ -163,13 +150,10 @@ def _decode(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Any:
             with archive.open(info) as file:
                 data = file.read(LARGEST_SAMPLE + 1)
     except (*_BROKEN, NotImplementedError) as broken:
-        raise TraceUnreadable(f"{info.filename} cannot be unpacked: {broken}") from broken
+        return LeftOutTrace(info.filename, f"cannot be unpacked: {broken}")
     if len(data) > LARGEST_SAMPLE:
-        raise TraceUnreadable(f"{info.filename} unpacks to more than {LARGEST_SAMPLE >> 20} MB")
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, ValueError, RecursionError) as broken:
-        raise TraceUnreadable(f"{info.filename} is not readable as JSON: {broken}") from broken
+        return LeftOutTrace(info.filename, f"unpacks to more than {LARGEST_SAMPLE >> 20} MB")
+    return _decode(info.filename, data)
 
 
 def _read_zstd(path: Path, info: zipfile.ZipInfo) -> bytes:

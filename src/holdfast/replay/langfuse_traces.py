@@ -19,8 +19,7 @@ from holdfast.replay.foreign_json import (
     unpack_json,
 )
 from holdfast.replay.foreign_messages import read_messages
-from holdfast.replay.foreign_trace import Found, LeftOutTrace
-from holdfast.replay.trace_steps import TraceStep, build_sessions
+from holdfast.replay.foreign_trace import Found, LeftOutTrace, TraceStep, build_sessions
 
 SOURCE = "langfuse"
 _TYPES = frozenset(

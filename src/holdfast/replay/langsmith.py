@@ -23,8 +23,7 @@ from holdfast.replay.foreign_json import (
     to_seconds,
 )
 from holdfast.replay.foreign_messages import join_content
-from holdfast.replay.foreign_trace import Found, LeftOutTrace, SessionsFound
-from holdfast.replay.trace_steps import TraceStep, build_sessions
+from holdfast.replay.foreign_trace import Found, LeftOutTrace, SessionsFound, TraceStep, build_sessions
 from holdfast.spec.sections.run import parse_range
 
 SOURCE = "langsmith"

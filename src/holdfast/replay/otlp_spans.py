@@ -15,8 +15,7 @@ from holdfast.replay.foreign_json import (
     read_text,
     to_seconds,
 )
-from holdfast.replay.foreign_trace import Found
-from holdfast.replay.trace_steps import TraceStep, TraceStepKind, build_sessions
+from holdfast.replay.foreign_trace import Found, TraceStep, TraceStepKind, build_sessions
 
 SOURCE = "opentelemetry"
 _MODEL = ("chat", "text_completion", "generate_content", "completion")

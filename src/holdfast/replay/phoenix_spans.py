@@ -16,8 +16,7 @@ from holdfast.replay.foreign_json import (
     read_text,
     to_seconds,
 )
-from holdfast.replay.foreign_trace import Found
-from holdfast.replay.trace_steps import TraceStep, build_sessions
+from holdfast.replay.foreign_trace import Found, TraceStep, build_sessions
 
 SOURCE = "phoenix"
 _COLUMN = "attributes."

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.model.observation import Observation
 from holdfast.model.scenario import find_needed_injections
-from holdfast.model.score import Case, Replica, Status
+from holdfast.model.score import Case, CellCause, Replica, Status
 from holdfast.model.spec import Invariant, Scoring, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -20,7 +20,6 @@ from holdfast.plan import CellKey, Plan
 from holdfast.score.cell import count_needed, decide_prompt
 from holdfast.score.composite import SLACK, UNMET, discount_unproven, explain_unproven, score_trial
 from holdfast.score.sequential import SequentialTest
-from holdfast.score.unmet import Why
 
 NEVER_MET = "no trial met a fault that its rules need: nothing is proven"
 CaseId = tuple[str, Task, int]
@@ -37,7 +36,7 @@ class JudgedReplica(Struct, frozen=True):
     failed: tuple[str, ...] = ()
     verdicts: dict[str, Verdict] = {}
     """Where faults must be met: outcomes and scores, to compute the composite again."""
-    open: dict[str, Why] = {}
+    open: dict[str, CellCause] = {}
     """Rules that are unproven for reasons other than the agent: they count as passed until it matters."""
     unproven: bool = False
     """Its replica is an error because nothing is proven, and not because the harness failed."""
@@ -138,7 +137,7 @@ class Cases(CaseCollector):
         # Some rules are unproven through no fault of the agent, such as a program that this world lacks. They count as
         # passed here, so the trial still has a composite, and are taken out again when the case is built.
         undecided = {
-            rule: Why(one.reason, one.code, one.key) for rule, one in by_rule.items() if one.code in UNDECIDING
+            rule: CellCause(one.reason, one.code, one.key) for rule, one in by_rule.items() if one.code in UNDECIDING
         }
         by_rule |= {rule: replace(by_rule[rule], outcome="pass", score=1.0) for rule in undecided}
         if trial.scenario.name not in self._needs:

@@ -23,7 +23,6 @@ from holdfast.score.unmet import (
     NO_EFFECT,
     NO_REASON,
     NOT_CALLED,
-    Why,
     describe_other_calls,
     explain_unmet,
     has_target_call,
@@ -80,7 +79,7 @@ class Decision(Struct, frozen=True, gc=False):
     """The stored result of a decided cell: no verdicts, no answers."""
 
     outcome: Outcome
-    why: Why = NO_REASON
+    why: CellCause = NO_REASON
     passes: int = 0
     fails: int = 0
     errors: int = 0
@@ -110,8 +109,8 @@ class CellCount:
         self.expected = expected_by_task
         self.left = sum(expected_by_task)
         self.counts = [0] * (4 * len(expected_by_task))
-        self.causes: dict[tuple[str, int, CauseValues], tuple[int, Why, int]] = {}
-        """By outcome, prompt and cause: the first replica that had it, its reason, and how many had it."""
+        self.causes: dict[tuple[str, int, CauseValues], tuple[int, CellCause]] = {}
+        """By outcome, prompt and cause: the first replica that had it, and its reason."""
         self.met = False
         self.near = NOT_CALLED
         self.detail = ""
@@ -135,11 +134,10 @@ class CellCount:
             # Two replicas have one cause if code and key are equal. The replica with the lowest number gives the
             # sentence, because trials end in any order and a report must not depend on that order.
             values: CauseValues = ("", (), compute_fingerprint(ended)) if ended else (verdict.code, verdict.key, "")
-            why = Why(verdict.reason, verdict.code, verdict.key, ended)
-            first, previous, trials = self.causes.get((outcome, place, values), (replica, why, 0))
-            self.causes[outcome, place, values] = (
-                (replica, why, trials + 1) if replica < first else (first, previous, trials + 1)
-            )
+            cause = CellCause(verdict.reason, verdict.code, verdict.key, ended, 0)
+            first, before = self.causes.get((outcome, place, values), (replica, cause))
+            cause = replace(cause if replica < first else before, trials=before.trials + 1)
+            self.causes[outcome, place, values] = min(first, replica), cause
 
     def needs_replica(self, place: int) -> bool:
         """Return whether another replica of the prompt is expected."""
@@ -196,7 +194,11 @@ class CellCount:
         causes = self._collect_causes(outcome, decisive) if len(self.causes) > 1 else ()
         if outcome == "pass" and needs and not met and self.near == BROKEN:
             # A harness error says nothing about the agent and is not random.
-            outcome, why, causes = "error", Why(self.detail, "fault-broke", (compute_fingerprint(self.detail),)), ()
+            outcome, why, causes = (
+                "error",
+                CellCause(self.detail, "fault-broke", (compute_fingerprint(self.detail),)),
+                (),
+            )
         elif outcome == "pass" and needs and not met:
             why = explain_unmet(scenario, needs, self.near, self.detail, requests=self.requests)
             outcome, causes = "unproven", ()
@@ -242,28 +244,30 @@ class CellCount:
         n, (passes, fails, errors, _) = self.expected[place], self.counts[4 * place : 4 * place + 4]
         return decide_prompt(passes, fails, errors, n, count_needed(how, n)), passes, fails
 
-    def _find_reason(self, outcome: Outcome, prompts: int) -> Why:
+    def _find_reason(self, outcome: Outcome, prompts: int) -> CellCause:
         """Return the reason of the first deciding prompt, given as bits."""
         if outcome == "pass":
             return NO_REASON
         if ordered := self._sort_causes(outcome, prompts):
             return ordered[0][1]
         total = sum(self.expected)
-        return Why(f"{self.left} of {total} trials did not run" if total > 1 else "the trial did not run", "not-run")
+        return CellCause(
+            f"{self.left} of {total} trials did not run" if total > 1 else "the trial did not run", "not-run"
+        )
 
-    def _sort_causes(self, outcome: Outcome, prompts: int) -> list[tuple[CauseValues, Why, int]]:
+    def _sort_causes(self, outcome: Outcome, prompts: int) -> list[tuple[CauseValues, CellCause]]:
         """Return the causes of an outcome in the deciding prompts, in plan order, each with its trials."""
         causes = [
-            (place, replica, values, why, trials)
-            for (kind, place, values), (replica, why, trials) in self.causes.items()
+            (place, replica, values, cause)
+            for (kind, place, values), (replica, cause) in self.causes.items()
             if kind == outcome and prompts >> place & 1
         ]
-        return [(values, why, trials) for _, _, values, why, trials in sorted(causes, key=lambda one: one[:2])]
+        return [(values, cause) for _, _, values, cause in sorted(causes, key=lambda one: one[:2])]
 
     def _collect_causes(self, outcome: Outcome, prompts: int) -> tuple[CellCause, ...]:
         """Return all causes, if there are several; most failing cells have one, and store none here."""
         causes: dict[CauseValues, CellCause] = {}
-        for values, why, trials in self._sort_causes(outcome, prompts):
-            cause = causes.get(values) or CellCause(why.reason, why.code, why.key, why.ending, 0)
-            causes[values] = replace(cause, trials=cause.trials + trials)
+        for values, cause in self._sort_causes(outcome, prompts):
+            first = causes.setdefault(values, replace(cause, trials=0))
+            causes[values] = replace(first, trials=first.trials + cause.trials)
         return tuple(islice(causes.values(), CAUSES_KEPT)) if len(causes) > 1 else ()

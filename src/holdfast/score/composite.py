@@ -7,18 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from holdfast.model.observation import ForbiddenResult
-from holdfast.model.score import Replica
+from holdfast.model.score import CellCause, Replica
 from holdfast.model.spec import SEVERITY_WEIGHTS, Invariant, Scoring
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import CauseKey, Verdict
-from holdfast.score.unmet import Why
 
 GATE_NOT_FULL = "case-gate-not-full"
 SLACK = 1e-9
 """Tolerance for rounding errors: 0.1 + 0.2 counts as 0.3."""
 
 
-UNMET = Why("passed, but the fault was never met: nothing is proven", "fault-unmet")
+UNMET = CellCause("passed, but the fault was never met: nothing is proven", "fault-unmet")
 _Causes = list[tuple[str, CauseKey]]
 """Each reason as a sentence and as values."""
 
@@ -69,7 +68,7 @@ def discount_unproven(
     judged: Replica,
     rules: Sequence[Invariant],
     verdicts: Mapping[str, Verdict],
-    unproven: Mapping[str, Why],
+    unproven: Mapping[str, CellCause],
     scoring: Scoring,
 ) -> Replica:
     """Return the trial's result if rules that passed without proof score nothing; `unproven` says why, by rule.
@@ -96,7 +95,7 @@ def discount_unproven(
     return replace(judged, composite=value, reason=short, causes=causes)
 
 
-def explain_unproven(rules: Iterable[str], reasons: Mapping[str, Why]) -> tuple[str, tuple[CauseKey, ...]]:
+def explain_unproven(rules: Iterable[str], reasons: Mapping[str, CellCause]) -> tuple[str, tuple[CauseKey, ...]]:
     """Return the rules grouped by reason, as a sentence and as values."""
     by_reason: dict[str, list[str]] = {}
     for rule in rules:

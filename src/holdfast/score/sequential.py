@@ -8,10 +8,11 @@ from itertools import product
 from math import log
 from typing import NamedTuple
 
+from holdfast.model.score import CellCause
 from holdfast.model.spec import Aggregation, Spec
 from holdfast.model.verdict import Outcome, Verdict
 from holdfast.score.cell import CellCount, count_needed, decide_prompt
-from holdfast.score.unmet import NO_REASON, Why
+from holdfast.score.unmet import NO_REASON
 
 EITHER_WAY = 0.2
 """How far from the required rate an agent must be for the test to be right in 95 % of cases."""
@@ -204,12 +205,14 @@ class SequentialCount(CellCount):
             if test is not None:
                 yield place, self.stop_prompt(place)
 
-    def _find_reason(self, outcome: Outcome, prompts: int) -> Why:
+    def _find_reason(self, outcome: Outcome, prompts: int) -> CellCause:
         limits = [one.used for _, one in self._iter_stops() if one.at_limit]
         if outcome == "pass":
-            return Why(f"passed at the limit of {max(limits)} replicas", "passed-at-limit") if limits else NO_REASON
+            return (
+                CellCause(f"passed at the limit of {max(limits)} replicas", "passed-at-limit") if limits else NO_REASON
+            )
         if ordered := self._sort_causes(outcome, prompts):
             return ordered[0][1]
         missing = [(one.used, self.expected[place]) for place, one in self._iter_stops() if self.needs_replica(place)]
         used, most = missing[0] if missing else (0, 0)
-        return Why(f"undecided after {used} of at most {most} replicas: the next replica did not run", "not-run")
+        return CellCause(f"undecided after {used} of at most {most} replicas: the next replica did not run", "not-run")

@@ -87,8 +87,6 @@ class RatePair(NamedTuple):
     prompt: int
     calm: float
     chaos: float
-    rules: int = 1
-    """The number of rules with these rates."""
 
 
 def compute_paired_difference(pairs: Iterable[RatePair]) -> PairedDifference | None:
@@ -100,7 +98,7 @@ def compute_paired_difference(pairs: Iterable[RatePair]) -> PairedDifference | N
     sums: dict[int, tuple[float, int]] = {}
     for one in pairs:
         change, count = sums.get(one.prompt, (0.0, 0))
-        sums[one.prompt] = change + one.rules * (one.chaos - one.calm), count + one.rules
+        sums[one.prompt] = change + one.chaos - one.calm, count + 1
     prompts = [(change, count) for change, count in sums.values() if count]
     n = sum(count for _, count in prompts)
     if not n:

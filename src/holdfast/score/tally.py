@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import HarnessError
 from holdfast.model.observation import Observation
 from holdfast.model.scenario import Scenario, find_needed_injections, is_applicable
-from holdfast.model.score import Cell, Interval
+from holdfast.model.score import Cell, CellCause, Interval
 from holdfast.model.spec import Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
@@ -22,7 +22,6 @@ from holdfast.score.intervals import compute_wilson
 from holdfast.score.run_totals import BadEndings, SpendingTally
 from holdfast.score.sequential import SequentialCount
 from holdfast.score.task_cases import TaskCases
-from holdfast.score.unmet import Why
 
 _rate = lru_cache(maxsize=4096)(compute_wilson)
 
@@ -254,10 +253,10 @@ class Tally:
         if decision is not None:
             return decision
         if not self.plan.is_applicable(key):
-            return Decision("n/a", Why(f"`when: {column.rule.when}` is not met here", "not-applicable"))
+            return Decision("n/a", CellCause(f"`when: {column.rule.when}` is not met here", "not-applicable"))
         by_task = self.plan.count_by_task(key)
         if not any(by_task):
-            return Decision("unproven", Why("no trial ran", "not-asked"))
+            return Decision("unproven", CellCause("no trial ran", "not-asked"))
         return self._decide(row, column, self._open.get(position) or self._create_counter(column, by_task))
 
     def _find_calm_failures(self) -> set[tuple[str, int]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from holdfast.model.observation import list_unread_models
 from holdfast.model.scenario import Injection, Scenario
+from holdfast.model.score import CellCause
 
 NOT_CALLED, CALLED, NO_EFFECT, ERASED, BROKEN = 0, 1, 2, 3, 4
 """How close the agent came to the fault; the closest is stored."""
@@ -19,22 +19,13 @@ _SEEN = {"llm": "models asked", "http": "requests seen", "mcp": "MCP tools calle
 """The word for other calls, by the kind of the expected call."""
 
 
-class Why(NamedTuple):
-    """The reason why a cell is not a plain pass: a sentence for people, and values to compare."""
-
-    reason: str = ""
-    code: str = ""
-    key: tuple[str, ...] = ()
-    ending: str = ""
-    """How the trial ended, if that decided it."""
-
-
-NO_REASON = Why()
+NO_REASON = CellCause("", "")
+"""A plain pass needs none."""
 
 
 def explain_unmet(
     scenario: Scenario, indexes: Iterable[int], near: int, detail: str = "", *, requests: bool = True
-) -> Why:
+) -> CellCause:
     """Return why a cell that passed proves nothing: it met none of these injections.
 
     `detail` names the other calls, the arguments that did not match, or why a fault that fired changed nothing.
@@ -57,7 +48,7 @@ def explain_unmet(
         unseen = not requests and any(_get_target_kind(injection) == "http" for injection in waiting)
         code = "fault-no-request" if unseen else "fault-not-called"
         why = "; ".join(dict.fromkeys(filter(None, (*_describe_missing(waiting), detail))))
-    return Why(f"the fault was never met: {why}", code, tuple(names))
+    return CellCause(f"the fault was never met: {why}", code, tuple(names))
 
 
 def _explain_called(waiting: Sequence[Injection], names: list[str], detail: str) -> tuple[str, str]:

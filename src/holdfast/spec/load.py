@@ -45,8 +45,7 @@ from holdfast.spec.secrecy import collect_references, report_short_secrets
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import FILENAME_PARTS, ModelEntry, WarningsSection
 from holdfast.spec.task import find_unbuilt_users, report_script_problems, report_task_problems
-from holdfast.spec.world import report_database_problems, report_world_problems
-from holdfast.spec.world_value import build_world
+from holdfast.spec.world import build_world, report_database_problems, report_world_problems
 
 
 class CheckResult(Struct, frozen=True):

@@ -75,9 +75,9 @@ def test_a_masked_answer_that_is_compared_with_is_undecided() -> None:
 
 
 def test_a_claim_is_undecided_if_the_answer_was_masked() -> None:
-    from holdfast.checks.state.claim_matches_state import DoneClaims
+    from holdfast.checks.state.claim_matches_state import Deeds, DoneClaims
 
     claim = {"says": "hunter2", "did": {"type": "command", "command": "ls"}}
-    found = build_evidence(["type=command command=ls"], DoneClaims((0,), ((),), ("",)))
+    found = build_evidence(["type=command command=ls"], DoneClaims((Deeds(),)))
     assert judged("claim_matches_state", {"claims": [claim]}, found=found, masked=True).outcome == "unproven"
     assert judged("claim_matches_state", {"claims": [claim]}, found=found).outcome == "pass"

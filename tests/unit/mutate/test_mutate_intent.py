@@ -15,7 +15,7 @@ from whole_encodings import WHOLE
 
 from holdfast.model.mutation import MutationType
 from holdfast.model.task import Task
-from holdfast.mutate.bundled import read_languages
+from holdfast.mutate.mutator import read_languages
 
 KEEPING: list[MutationType] = ["noise", "encoding_attacks", "length_extremes", "language_mixing", "token_manipulation"]
 WRITTEN = tomllib.loads((Path(__file__).parent / "intent.toml").read_text("utf-8"))["prompts"]

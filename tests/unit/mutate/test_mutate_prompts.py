@@ -21,9 +21,9 @@ from holdfast.model.mutation import (
     MutationType,
 )
 from holdfast.model.task import Task
-from holdfast.mutate.bundled import read_corpus
 from holdfast.mutate.encoding_attacks import HOMOGLYPHS, LEET
 from holdfast.mutate.expand import CORPORA
+from holdfast.mutate.mutator import read_corpus
 from holdfast.mutate.words import find_exact_parts, find_names
 
 BY_PROGRAM: list[MutationType] = [

@@ -210,7 +210,7 @@ def test_a_real_log_becomes_a_session_for_each_sample() -> None:
 
 
 def test_json_and_archive_say_the_same(tmp_path: Path) -> None:
-    samples = [value["samples"][0] for _, value in read_archive(REAL)]  # type: ignore[misc]
+    samples = [log.value["samples"][0] for log in read_archive(REAL)]
     log = tmp_path / "log.json"
     log.write_text(json.dumps({**HEAD, "eval": {"task": "shop"}, "samples": samples}))
     assert import_file(log, "inspect").sessions == import_file(REAL, None).sessions

@@ -23,7 +23,7 @@ def test_the_difference_is_the_mean_over_rules_and_prompts():
 
 def test_rules_of_one_prompt_are_worth_one():
     one = compute_paired_difference([RatePair(n, 1.0, float(n > 4)) for n in range(20)])
-    ten = compute_paired_difference([RatePair(n, 1.0, float(n > 4), 10) for n in range(20)])
+    ten = compute_paired_difference([RatePair(n, 1.0, float(n > 4)) for n in range(20)] * 10)
     assert one is not None
     assert ten is not None
     assert (one.points, one.interval) == (ten.points, ten.interval)

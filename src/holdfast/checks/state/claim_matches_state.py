@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar
@@ -38,14 +38,9 @@ class Claim(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DoneClaims(Struct, frozen=True):
-    """The number of times that each claimed action happened and is still in effect, with a description of the first
-    ones.
-    """
+    """What was done for each claim."""
 
-    counts: tuple[int, ...]
-    shown: tuple[tuple[str, ...], ...]
-    unseen: tuple[str, ...] = ()
-    """For each claim, why such actions may be missing in the log; empty if they cannot be."""
+    claims: tuple[Deeds, ...]
 
 
 _NAME = "claim_matches_state"
@@ -115,14 +110,13 @@ class ClaimMatchesState:
             assert isinstance(service, Database)
             after[name] = await read_remaining_rows(service, self._is_claimed_table, tables)
         events, unknown_events = find_remaining_writes(list(world.audit()), before, after)
-        matching = [[event for event in events if is_deed(event, claim.did)] for claim in self.claims]
-        listed = tuple(tuple(describe_event(event) for event in some[:SHOWN]) for some in matching)
-        unseen = tuple(
-            world.audit_gaps.get(f"{claim.did['type']}s", "")
-            or next((why for event, why in unknown_events if is_deed(event, claim.did)), "")
-            for claim in self.claims
-        )
-        return build_evidence(self._build_evidence_key(), DoneClaims(tuple(map(len, matching)), listed, unseen))
+        done = []
+        for claim in self.claims:
+            matching = [event for event in events if is_deed(event, claim.did)]
+            unknown = next((why for event, why in unknown_events if is_deed(event, claim.did)), "")
+            unseen = world.audit_gaps.get(f"{claim.did['type']}s", "") or unknown
+            done.append(Deeds(len(matching), tuple(map(describe_event, matching[:SHOWN])), unseen))
+        return build_evidence(self._build_evidence_key(), DoneClaims(tuple(done)))
 
     @property
     def _tables(self) -> tuple[str, ...]:
@@ -162,17 +156,13 @@ class ClaimMatchesState:
 
     def _count_done(self, exhibit: Exhibit) -> list[Deeds]:
         """Return what was done for each claim: calls from the trace, everything else as recorded."""
-        n = len(self.claims)
-        done = (
-            read_evidence(exhibit, self._build_evidence_key(), DoneClaims)
-            if self._needs_world
-            else DoneClaims((0,) * n, ((),) * n)
-        )
-        unseen = done.unseen or ("",) * n
+        done: Sequence[Deeds] = [Deeds()] * len(self.claims)
+        if self._needs_world:
+            done = read_evidence(exhibit, self._build_evidence_key(), DoneClaims).claims
         trace = exhibit.observation.trace
         return [
-            find_calls_done(trace, claim.did) if claim.did.get("type") == _CALL else Deeds(*one)
-            for claim, one in zip(self.claims, zip(done.counts, done.shown, unseen, strict=True), strict=True)
+            find_calls_done(trace, claim.did) if claim.did.get("type") == _CALL else one
+            for claim, one in zip(self.claims, done, strict=True)
         ]
 
     @property

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from holdfast.checks.state.recorded import SHOWN
 from holdfast.checks.trace.call_content import has_arguments, reports_error
@@ -27,15 +29,13 @@ FILTERS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class Deeds(NamedTuple):
-    """The number of times that an action happened and is in effect, with descriptions of the first ones.
+class Deeds(Struct, frozen=True, omit_defaults=True):
+    """The number of times that an action happened and is in effect, with descriptions of the first ones."""
 
-    `unseen` says why there may be more; empty if there are not.
-    """
-
-    times: int
-    shown: tuple[str, ...]
+    times: int = 0
+    shown: tuple[str, ...] = ()
     unseen: str = ""
+    """Why there may be more; empty if there are not."""
 
 
 def is_deed(event: AuditEvent, deed: Deed) -> bool:

@@ -5,11 +5,11 @@ The log lists attempted writes, including those of transactions that were rolled
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence, Set
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.checks.state.tables import build_digest_query, read_default_schema, read_dialect, read_table_shapes
 from holdfast.errors import HarnessError, QueryFailed
@@ -86,37 +86,41 @@ async def read_remaining_rows(of: Database, wanted: ClaimedRows, before: Databas
         return DatabaseRows(before.dialect, before.default, {})
 
 
-class RemainingWrites:
-    """Decides which writes of the audit log are still in the database."""
-
-    def __init__(
-        self, events: Iterable[AuditEvent], before: Mapping[str, DatabaseRows], after: Mapping[str, DatabaseRows]
-    ) -> None:
-        self._before = before
-        self._after = after
-        self._tried: dict[tuple[str, str], set[str]] = {}
-        """The logged operations by service and table."""
-        for event in events:
-            self._tried.setdefault(_get_table(event), set()).add(_get_operation(event))
-
-    def find_write(self, event: AuditEvent) -> AuditEvent | str | None:
-        """Return the write with the number of rows that remain; None if none do; a reason if that is unknown."""
+def find_remaining_writes(
+    events: Sequence[AuditEvent], before: Mapping[str, DatabaseRows], after: Mapping[str, DatabaseRows]
+) -> tuple[list[AuditEvent], list[tuple[AuditEvent, str]]]:
+    """Return the writes that are still in the database, and the reasons for writes whose fate is unknown."""
+    tried: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for event in events:
+        tried[_get_table(event)].add(_get_operation(event))
+    remaining: list[AuditEvent] = []
+    unknown: list[tuple[AuditEvent, str]] = []
+    for event in events:
         service, table = _get_table(event)
-        op = _get_operation(event)
-        before, after = self._before.get(service), self._after.get(service)
-        if before is None or after is None or table in ("", "*") or " " in table:
-            return f"whether {op or 'write'} {table} was kept is unknown"
-        table_before, table_after = before.tables.get(table), after.tables.get(table)
-        if op in _DEFINES:
-            return event if _is_still_defined(op, table_before, table_after) else None
-        if (table_before is not None and table_before.rows is None) or (
-            table_after is not None and table_after.rows is None
-        ):
-            return f"{table} has more than {ROWS_KEPT} rows: which of them were kept is unknown"
-        rows = _count_remaining_rows(
-            event, _count_changes(table_before, table_after), self._tried[service, table], before.dialect
-        )
-        return AuditEvent(event.ts, event.seq, event.type, {**event.details, "rows": rows}) if rows else None
+        write: AuditEvent | str | None = event
+        if event.type == "db_write":
+            write = _find_write(event, before.get(service), after.get(service), tried[service, table])
+        if isinstance(write, str):
+            unknown.append((event, write))
+        elif write is not None:
+            remaining.append(write)
+    return remaining, unknown
+
+
+def _find_write(
+    event: AuditEvent, before: DatabaseRows | None, after: DatabaseRows | None, tried: Set[str]
+) -> AuditEvent | str | None:
+    """Return the write with the number of rows that remain; None if none do; a reason if that is unknown."""
+    (_, table), op = _get_table(event), _get_operation(event)
+    if before is None or after is None or table in ("", "*") or " " in table:
+        return f"whether {op or 'write'} {table} was kept is unknown"
+    table_before, table_after = before.tables.get(table), after.tables.get(table)
+    if op in _DEFINES:
+        return event if _is_still_defined(op, table_before, table_after) else None
+    if any(one is not None and one.rows is None for one in (table_before, table_after)):
+        return f"{table} has more than {ROWS_KEPT} rows: which of them were kept is unknown"
+    rows = _count_remaining_rows(event, _count_changes(table_before, table_after), tried, before.dialect)
+    return replace(event, details={**event.details, "rows": rows}) if rows else None
 
 
 def _get_table(event: AuditEvent) -> tuple[str, str]:
@@ -189,18 +193,3 @@ def _add_changed_rows(sure: int, event: AuditEvent, rows: RowChanges, tried: Set
     if "update" not in tried:
         return sure + rows.changed
     return sure + min(rows.changed, max(0, most - sure)) if isinstance(most, int) else sure or rows.changed
-
-
-def find_remaining_writes(
-    events: Sequence[AuditEvent], before: Mapping[str, Any], after: Mapping[str, Any]
-) -> tuple[list[AuditEvent], list[tuple[AuditEvent, str]]]:
-    """Return the writes that remain, and the reasons for writes whose fate is unknown."""
-    remaining, writes = [], RemainingWrites(events, before, after)
-    unknown: list[tuple[AuditEvent, str]] = []
-    for event in events:
-        write = writes.find_write(event) if event.type == "db_write" else event
-        if isinstance(write, str):
-            unknown.append((event, write))
-        elif write is not None:
-            remaining.append(write)
-    return remaining, unknown

@@ -25,7 +25,7 @@ from holdfast.spec.rules.rules import RuleEntry, find_aggregation_problem, repor
 from holdfast.spec.sections.file import File
 from holdfast.spec.sections.run import ScoringSection
 from holdfast.spec.task import build_task, find_unknown_model
-from holdfast.spec.world_value import build_world
+from holdfast.spec.world import build_world
 
 CALM = "calm"
 """The one scenario of a file without a matrix."""

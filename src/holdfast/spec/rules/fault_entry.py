@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import fields, replace
@@ -13,19 +13,80 @@ from msgspec.structs import fields, replace
 from holdfast.model.codec import to_builtins
 from holdfast.model.scenario import INPUT, Injection, Plane, Schedule
 from holdfast.protocols.fault import TaskFault, WireFault
-from holdfast.reading.fields import list_key_names
+from holdfast.reading.durations import Duration
+from holdfast.reading.fields import about, list_key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader
-from holdfast.spec.rules.variants import ChosenVariant, Menu, choose, read_settings, report_misspelt_selector
-from holdfast.spec.sections.weather import (
-    AttackKeys,
-    HttpFaultKeys,
-    LlmFaultKeys,
-    McpFaultKeys,
-    ServiceFaultKeys,
-    ToolFaultKeys,
-    WorldFaultKeys,
-)
+from holdfast.spec.rules.variants import ChosenVariant, choose, read_settings, report_misspelt_selector
+from holdfast.spec.sections.forms import Code
+
+LONGEST_GLOB = 1_000
+"""A longer glob may take minutes to match."""
+
+
+class ToolFaultKeys(Schedule, frozen=True, kw_only=True):
+    """Keys of every tool fault."""
+
+    tool: Annotated[str, about("The tool: a name or a glob.", min_length=1, max_length=LONGEST_GLOB)]
+    mode: Annotated[str, about("The fault.")]
+    match_url: Annotated[str | None, about("Act on HTTP requests to this URL glob.", min_length=1)] = None
+    raises: Annotated[Code | None, about("The exception class that a Python tool raises.")] = None
+
+
+class LlmFaultKeys(Schedule, frozen=True, kw_only=True):
+    """Keys of every LLM fault."""
+
+    mode: Annotated[str, about("The fault.")]
+    raises: Annotated[Code | None, about("The exception class that a Python model function raises.")] = None
+
+
+class AttackKeys(Schedule, frozen=True, kw_only=True):
+    """Keys of every context attack."""
+
+    type: Annotated[str, about("The attack.")]
+    trigger_probability: Annotated[float, about("Alias of probability.", ge=0, le=1)] = 1.0
+    tool: Annotated[
+        str, about("Attack only results of this tool: a name or a glob.", min_length=1, max_length=LONGEST_GLOB)
+    ] = "*"
+    match_url: Annotated[
+        str | None, about("Attack the replies of this URL glob instead of tool results.", min_length=1)
+    ] = None
+
+
+class McpFaultKeys(Schedule, frozen=True, kw_only=True):
+    """Keys of every MCP fault."""
+
+    mode: Annotated[str, about("The fault.")]
+    tool: Annotated[str, about("The tool: a name or a glob.", min_length=1, max_length=LONGEST_GLOB)] = "*"
+
+
+class HttpFaultKeys(Schedule, frozen=True, kw_only=True):
+    """Keys of every HTTP fault."""
+
+    mode: Annotated[str, about("The fault.")]
+    match_url: Annotated[str, about("The URLs: a glob.", min_length=1)] = "*"
+
+
+class ServiceFaultKeys(Schedule, frozen=True, kw_only=True):
+    """Keys of every service fault."""
+
+    service: Annotated[str, about("The service's name in services.", min_length=1)]
+    mode: Annotated[str, about("The fault.")]
+
+
+class WorldFaultKeys(Struct, frozen=True, kw_only=True):
+    """Keys of every world fault."""
+
+    mode: Annotated[str, about("The fault.")]
+    after_ms: Annotated[Duration | None, about("The time from the start of the trial to the fault, in ms.")] = None
+    on_event: Annotated[
+        Literal["llm_call", "tool_call", "mcp_call", "http_call", "command", "file_write", "db_write"] | None,
+        about("Act at the first such event."),
+    ] = None
+    after_event: Annotated[dict[str, int] | None, about("Act after the Nth write of the agent, as in {write: 2}.")] = (
+        None
+    )
+
 
 _CLASS = r"\[(?:!\]|\]|!(?!\])|(?![!\]]))[^\]]*\]"
 """A character class, as fnmatch reads it: a `]` at its beginning is part of it."""
@@ -158,7 +219,7 @@ def _read_fault(reader: Reader, family: Family, node: Node) -> FaultEntry | Bad:
     common = reader.read_keys(family.keys, node)
     if not node.has(family.selector):
         report_misspelt_selector(reader, family.selector, node, list_key_names(family.keys))
-    choice = choose(reader, Menu(family.selector, family.registry), node) if node.has(family.selector) else BAD
+    choice = choose(reader, node, family.selector, family.registry) if node.has(family.selector) else BAD
     if isinstance(choice, Bad):
         return BAD
     chosen = read_settings(reader, choice, node, list_key_names(family.keys))

@@ -16,7 +16,7 @@ from holdfast.reading.fields import about, list_key_names
 from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Bad, Reader
 from holdfast.spec.explain import warn_unused_default
-from holdfast.spec.rules.variants import Choice, ChosenVariant, Menu, choose, read_settings
+from holdfast.spec.rules.variants import Choice, ChosenVariant, choose, read_settings
 from holdfast.spec.sections.forms import Aggregate
 
 _DEFAULTS = {"threshold": 0.8, "similarity_threshold": 0.75}
@@ -81,7 +81,6 @@ _ELSEWHERE: Mapping[str, str] = {
 }
 """Names of checks in other tools, and what to write here."""
 
-MENU = Menu("type", "checks", _ELSEWHERE)
 _KEY_SYNONYMS = {
     **dict.fromkeys(("after", "before"), "the order of calls is a rule of its own: type: only_after, tool, requires"),
     "level": "did you mean severity?",
@@ -128,11 +127,16 @@ def _read_entry(
     return _build_rule(reader, name, common, chosen, node)
 
 
+def choose_check(reader: Reader, node: Node) -> Choice | Bad:
+    """Return the check that the map's type names."""
+    return choose(reader, node, "type", "checks", _ELSEWHERE)
+
+
 def _read_check(reader: Reader, node: Node) -> ChosenVariant | Bad:
     """Return the check: nested under `check:`, or flat among the common keys."""
     common = list_key_names(RuleKeys)
     if not node.has("check"):
-        choice = choose(reader, MENU, node)
+        choice = choose_check(reader, node)
         if isinstance(choice, Bad):
             return BAD
         idle = _find_idle_defaults(reader, choice, node)
@@ -142,7 +146,7 @@ def _read_check(reader: Reader, node: Node) -> ChosenVariant | Bad:
     inner = node.get("check")
     if inner.kind != "map":
         return reader.report_type(inner, "a map")
-    choice = choose(reader, MENU, inner)
+    choice = choose_check(reader, inner)
     return BAD if isinstance(choice, Bad) else read_settings(reader, choice, inner, ["type"])
 
 

@@ -25,16 +25,6 @@ class Choice(Struct, frozen=True):
     type: type
 
 
-class Menu(Struct, frozen=True):
-    """All kinds that a key allows."""
-
-    selector: str
-    registry: str
-    """The plug-in family."""
-    elsewhere: Mapping[str, str] = {}
-    """Names from other tools, and what to write here."""
-
-
 class ChosenVariant(Struct, frozen=True):
     """The kind, its settings as written, and the object they make."""
 
@@ -43,23 +33,26 @@ class ChosenVariant(Struct, frozen=True):
     plugin: Any
 
 
-def choose(reader: Reader, menu: Menu, node: Node) -> Choice | Bad:
-    """Return the kind that the map's selector names."""
-    if not node.has(menu.selector):
-        report_misspelt_selector(reader, menu.selector, node, ())
-        return reader.report_missing(
-            node, menu.selector, hint=f"one of {join_names(plugins.list_names(menu.registry))}"
-        )
-    value = node.get(menu.selector)
+def choose(
+    reader: Reader, node: Node, selector: str, registry: str, elsewhere: Mapping[str, str] | None = None
+) -> Choice | Bad:
+    """Return the plug-in of a family that the map's selector names.
+
+    `elsewhere` has names from other tools, and what to write here.
+    """
+    if not node.has(selector):
+        report_misspelt_selector(reader, selector, node, ())
+        return reader.report_missing(node, selector, hint=f"one of {join_names(plugins.list_names(registry))}")
+    value = node.get(selector)
     if value.kind != "text":
         return reader.report_type(value, "a name")
     try:
-        plugin = plugins.find(menu.registry, value.text)
+        plugin = plugins.find(registry, value.text)
     except PluginError as broken:
         return reader.report(value, str(broken), code="broken-plugin")
     if plugin is None:
-        hint = menu.elsewhere.get(value.text) or suggest_name(value.text, plugins.list_names(menu.registry))
-        return reader.report(value, f"unknown {menu.selector} {value.text[:60]!r}", hint=hint, code="unknown-value")
+        hint = (elsewhere or {}).get(value.text) or suggest_name(value.text, plugins.list_names(registry))
+        return reader.report(value, f"unknown {selector} {value.text[:60]!r}", hint=hint, code="unknown-value")
     return Choice(value.text, plugin)
 
 
