@@ -33,7 +33,7 @@ def test_rules_of_one_prompt_are_worth_one():
 rates = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 
-@given(st.lists(st.builds(RatePair, st.integers(0, 30), rates, rates, st.integers(1, 4)), min_size=1, max_size=40))
+@given(st.lists(st.builds(RatePair, st.integers(0, 30), rates, rates), min_size=1, max_size=160))
 def test_the_interval_holds_the_difference_and_is_never_of_zero_width(pairs):
     found = compute_paired_difference(pairs)
     assert found is not None
