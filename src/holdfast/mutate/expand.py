@@ -9,16 +9,9 @@ from msgspec import UNSET, Struct
 
 from holdfast.errors import UserError
 from holdfast.folders import MUTATION_CACHE, get_own_folder
+from holdfast.model import mutation
 from holdfast.model.codec import make_storable
 from holdfast.model.codes import RunWarning
-from holdfast.model.mutation import (
-    INTENT_KEPT,
-    MODEL_MUTATIONS,
-    MUTATIONS,
-    REQUEST_MUTATIONS,
-    MutationSpec,
-    MutationType,
-)
 from holdfast.model.spec import Spec
 from holdfast.model.task import Task, Variation
 from holdfast.mutate.changed_requests import RequestMutator
@@ -31,13 +24,13 @@ from holdfast.mutate.noise import NOISE
 from holdfast.mutate.token_manipulation import TOKEN_MANIPULATION
 from holdfast.mutate.written import fill_by_model
 
-CORPORA: tuple[MutationType, ...] = (
+CORPORA: tuple[mutation.MutationType, ...] = (
     "prompt_injection", "context_manipulation", "multi_turn_attack", "advanced_jailbreak", "format_poisoning",
     "temporal_attack",
 )  # fmt: skip
 """Types whose texts are a file of attacks."""
 REQUEST_MUTATORS: Mapping[str, Mutator] = {
-    kind: RequestMutator(kind) for kind in MUTATIONS if kind in REQUEST_MUTATIONS
+    kind: RequestMutator(kind) for kind in mutation.MUTATIONS if kind in mutation.REQUEST_MUTATIONS
 }
 """By type, in the order of the types. They need an HTTP agent."""
 _MUTATORS: Mapping[str, Mutator] = {
@@ -51,7 +44,7 @@ _MUTATORS: Mapping[str, Mutator] = {
 }
 
 
-def find_mutator(type: MutationType, templates: Mapping[str, str] | None = None) -> Mutator:
+def find_mutator(type: mutation.MutationType, templates: Mapping[str, str] | None = None) -> Mutator:
     """Return the mutator of a type that needs no model; `templates` are those of `custom`."""
     return CustomTemplates(templates or {}) if type == "custom" else _MUTATORS[type]
 
@@ -78,9 +71,9 @@ class Expansion(Struct, frozen=True):
 
 def make_tasks(spec: Spec, environ: Mapping[str, str]) -> tuple[tuple[Task, ...], tuple[RunWarning, ...]]:
     """Return the tasks that replace the golden prompts, and warnings; a model writes some if the file names one."""
-    settings = spec.mutations or MutationSpec()
+    settings = spec.mutations or mutation.MutationSpec()
     write = None
-    if settings.model is not None and MODEL_MUTATIONS & set(settings.types):
+    if settings.model is not None and mutation.MODEL_MUTATIONS & set(settings.types):
         root = Path(spec.path).resolve().parent
         cache = (get_own_folder(spec.file) / MUTATION_CACHE).absolute()
         write = ModelWriter(settings.model, environ, root, cache, retries=spec.retries)
@@ -90,7 +83,7 @@ def make_tasks(spec: Spec, environ: Mapping[str, str]) -> tuple[tuple[Task, ...]
 
 
 def expand(
-    tasks: Sequence[Task], settings: MutationSpec, *, seed: int, http: bool, write: Writer | None = None
+    tasks: Sequence[Task], settings: mutation.MutationSpec, *, seed: int, http: bool, write: Writer | None = None
 ) -> Expansion:
     """Make `settings.count` mutations of each task, shared evenly among the types; the first types take the rest.
 
@@ -104,11 +97,11 @@ def expand(
     drafts = [PromptDraft(task, {}, {((task.turns[0],), (), None)}) for task in reversed(first.values())]
     for draft in drafts:
         for type in types:
-            if type not in MODEL_MUTATIONS:
+            if type not in mutation.MODEL_MUTATIONS:
                 _fill_draft(draft, type, shares[type], find_mutator(type, settings.custom_templates), seed)
     notes: list[str] = []
     for type in types:
-        if write is not None and type in MODEL_MUTATIONS and shares[type]:
+        if write is not None and type in mutation.MODEL_MUTATIONS and shares[type]:
             notes += fill_by_model(drafts, type, shares[type], seed, write)
     made = tuple(
         _build_task(d.task, type, one, settings) for d in drafts for type in types for one in d.made.get(type, ())
@@ -117,14 +110,14 @@ def expand(
 
 
 def _select_types(
-    settings: MutationSpec, http: bool, write: Writer | None
-) -> tuple[tuple[MutationType, ...], tuple[OmittedType, ...]]:
+    settings: mutation.MutationSpec, http: bool, write: Writer | None
+) -> tuple[tuple[mutation.MutationType, ...], tuple[OmittedType, ...]]:
     """Return the types that can be made, and those left out; raise UserError if the file lists one of the latter."""
-    obstacles: dict[MutationType, str] = {}
+    obstacles: dict[mutation.MutationType, str] = {}
     for type in settings.types:
-        if type in MODEL_MUTATIONS and write is None:
+        if type in mutation.MODEL_MUTATIONS and write is None:
             obstacles[type] = "a model must write it, but the file names none in model:"
-        elif type in REQUEST_MUTATIONS and not http:
+        elif type in mutation.REQUEST_MUTATIONS and not http:
             obstacles[type] = "it changes the HTTP request, but the agent is not called over HTTP"
         elif type == "custom" and not settings.custom_templates:
             obstacles[type] = "the file has no custom_templates"
@@ -141,7 +134,7 @@ def _select_types(
     return types, tuple(OmittedType(type, reason) for type, reason in obstacles.items())
 
 
-def _fill_draft(draft: PromptDraft, type: MutationType, share: int, mutator: Mutator, seed: int) -> None:
+def _fill_draft(draft: PromptDraft, type: mutation.MutationType, share: int, mutator: Mutator, seed: int) -> None:
     """Add this many mutations of the first turn, or as many as the type has for it."""
     prompt = draft.task.turns[0]
     n = missed = 0
@@ -153,13 +146,13 @@ def _fill_draft(draft: PromptDraft, type: MutationType, share: int, mutator: Mut
         n += 1
 
 
-def _build_task(source: Task, type: MutationType, one: MadeMutation, settings: MutationSpec) -> Task:
+def _build_task(source: Task, type: mutation.MutationType, one: MadeMutation, settings: mutation.MutationSpec) -> Task:
     """Return the task with its first turn mutated; further turns of the golden prompt follow unchanged."""
     variation = Variation(
         mutation=type,
         source=source.prompt,
         name=one.name,
-        attack=type not in INTENT_KEPT,
+        attack=type not in mutation.INTENT_KEPT,
         weight=settings.weights[type],
         canaries=one.canaries,
         action=one.action,
@@ -170,11 +163,11 @@ def _build_task(source: Task, type: MutationType, one: MadeMutation, settings: M
     return make_storable(Task(turns, "mutation", variation, before or UNSET, user=source.user))
 
 
-def _note_shortfalls(drafts: list[PromptDraft], shares: dict[MutationType, int]) -> list[str]:
+def _note_shortfalls(drafts: list[PromptDraft], shares: dict[mutation.MutationType, int]) -> list[str]:
     """Return which types have fewer than their share."""
     notes = []
     for type, share in shares.items():
-        if type in MODEL_MUTATIONS and share:
+        if type in mutation.MODEL_MUTATIONS and share:
             continue  # mutations by a model are reported where they are read
         short = [draft for draft in drafts if len(draft.made.get(type, ())) < share]
         made = sum(len(draft.made.get(type, ())) for draft in drafts)

@@ -16,18 +16,7 @@ from holdfast.model.scenario import Scenario
 from holdfast.model.score import CellCause
 from holdfast.model.spec import Aggregation
 from holdfast.model.verdict import Outcome, Verdict
-from holdfast.score.unmet import (
-    BROKEN,
-    CALLED,
-    ERASED,
-    NO_EFFECT,
-    NO_REASON,
-    NOT_CALLED,
-    describe_other_calls,
-    explain_unmet,
-    has_target_call,
-    split_call,
-)
+from holdfast.score import unmet
 
 _SLACK = 1e-9
 """Tolerance for rounding errors: 0.8 of 5 counts as 4."""
@@ -79,7 +68,7 @@ class Decision(Struct, frozen=True, gc=False):
     """The stored result of a decided cell: no verdicts, no answers."""
 
     outcome: Outcome
-    why: CellCause = NO_REASON
+    why: CellCause = unmet.NO_REASON
     passes: int = 0
     fails: int = 0
     errors: int = 0
@@ -112,7 +101,7 @@ class CellCount:
         self.causes: dict[tuple[str, int, CauseValues], tuple[int, CellCause]] = {}
         """By outcome, prompt and cause: the first replica that had it, and its reason."""
         self.met = False
-        self.near = NOT_CALLED
+        self.near = unmet.NOT_CALLED
         self.detail = ""
         """What explains a fault that was not met: calls to other targets, arguments that did not match, or why a fault
         that fired changed nothing.
@@ -159,21 +148,24 @@ class CellCount:
                     return
                 self._note_fired(fault)
         if observation.error and (broken := observation.broken_fault):
-            self.near, self.detail = BROKEN, broken if self.near < BROKEN else max(self.detail, broken)
-        if self.near > CALLED:
+            self.near, self.detail = unmet.BROKEN, broken if self.near < unmet.BROKEN else max(self.detail, broken)
+        if self.near > unmet.CALLED:
             return
         placed = [scenario.injections[i] for i in sorted(needs)]
-        if has_target_call(placed, observation.calls):  # an order that does not depend on which trial came first
+        if unmet.has_target_call(placed, observation.calls):  # an order that does not depend on which trial came first
             arguments = next((text for i, text in sorted(observation.unmatched.items()) if i in needs), "")
-            self.near, self.detail = CALLED, arguments if self.near < CALLED else max(self.detail, arguments)
-        elif self.near == NOT_CALLED:
-            self.detail = max(self.detail, describe_other_calls(placed, observation.calls))
-            self.requests = self.requests or any(split_call(name)[0] == "http" for name in observation.calls)
+            self.near, self.detail = (
+                unmet.CALLED,
+                arguments if self.near < unmet.CALLED else max(self.detail, arguments),
+            )
+        elif self.near == unmet.NOT_CALLED:
+            self.detail = max(self.detail, unmet.describe_other_calls(placed, observation.calls))
+            self.requests = self.requests or any(unmet.split_call(name)[0] == "http" for name in observation.calls)
 
     def _note_fired(self, fault: FaultMet) -> None:
         """Note a fault that fired and was not met; the stored reason does not depend on the order of trials."""
-        near = ERASED if fault.effect == "erased" else NO_EFFECT
-        if self.near == BROKEN:
+        near = unmet.ERASED if fault.effect == "erased" else unmet.NO_EFFECT
+        if self.near == unmet.BROKEN:
             return
         if near > self.near:
             self.near, self.detail = near, ""
@@ -192,7 +184,7 @@ class CellCount:
         decisive = failed if outcome == "fail" else undecided
         why = self._find_reason(outcome, decisive)
         causes = self._collect_causes(outcome, decisive) if len(self.causes) > 1 else ()
-        if outcome == "pass" and needs and not met and self.near == BROKEN:
+        if outcome == "pass" and needs and not met and self.near == unmet.BROKEN:
             # A harness error says nothing about the agent and is not random.
             outcome, why, causes = (
                 "error",
@@ -200,7 +192,7 @@ class CellCount:
                 (),
             )
         elif outcome == "pass" and needs and not met:
-            why = explain_unmet(scenario, needs, self.near, self.detail, requests=self.requests)
+            why = unmet.explain_unmet(scenario, needs, self.near, self.detail, requests=self.requests)
             outcome, causes = "unproven", ()
         tries = tuple(sorted(pairs.items()))
         return Decision(
@@ -247,7 +239,7 @@ class CellCount:
     def _find_reason(self, outcome: Outcome, prompts: int) -> CellCause:
         """Return the reason of the first deciding prompt, given as bits."""
         if outcome == "pass":
-            return NO_REASON
+            return unmet.NO_REASON
         if ordered := self._sort_causes(outcome, prompts):
             return ordered[0][1]
         total = sum(self.expected)

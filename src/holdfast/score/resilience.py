@@ -12,15 +12,8 @@ from msgspec import Struct
 from holdfast.model.score import Cell, Interval, Score
 from holdfast.model.verdict import OUTCOMES
 from holdfast.reading.words import format_plural
+from holdfast.score import intervals
 from holdfast.score.cell import Tries
-from holdfast.score.intervals import (
-    PROMPTS_FOR_BOOTSTRAP,
-    compute_effective_n,
-    compute_few_cells_interval,
-    compute_next_run_interval,
-    compute_pass_hat,
-    round_interval,
-)
 from holdfast.score.summary import Summary
 from holdfast.score.tally import Tally
 from holdfast.spec.references import format_param
@@ -242,12 +235,12 @@ def _compute_interval(tally: Tally, summary: Summary) -> Interval | None:
     # The unit of independence is a group of cells that share trials, because one bad trial may fail them all. From
     # eight prompts on the interval says what a new run would give; below that there are too few different prompts for
     # it, and the exact limits for a few cells are wider.
-    n = compute_effective_n(list(Counter(summary.group_weights).items()))
+    n = intervals.compute_effective_n(list(Counter(summary.group_weights).items()))
     prompts = len({task for rule in summary.rules for task in plan.get_tasks(rule)})
-    if prompts >= PROMPTS_FOR_BOOTSTRAP and plan.whole:
-        low, high = compute_next_run_interval(score / 100.0, n)
-        return round_interval(100.0 * low, 100.0 * high, prompts)
-    low, high = compute_few_cells_interval(score / 100.0, n, summary.failed_groups, summary.count("pass"))
+    if prompts >= intervals.PROMPTS_FOR_BOOTSTRAP and plan.whole:
+        low, high = intervals.compute_next_run_interval(score / 100.0, n)
+        return intervals.round_interval(100.0 * low, 100.0 * high, prompts)
+    low, high = intervals.compute_few_cells_interval(score / 100.0, n, summary.failed_groups, summary.count("pass"))
     return Interval(round(100.0 * low, 2), round(100.0 * high, 2), "kish", prompts)
 
 
@@ -269,6 +262,6 @@ def _compute_pass_hats(alike: Mapping[Tries, int], replicas: int) -> dict[str, f
 
 
 def _compute_mean_pass_hat(tries: Tries, k: int) -> float | None:
-    fit = [(compute_pass_hat(c, n, k), prompts) for (c, n), prompts in tries if n >= k]
+    fit = [(intervals.compute_pass_hat(c, n, k), prompts) for (c, n), prompts in tries if n >= k]
     total = sum([prompts for _, prompts in fit])
     return fsum([value * prompts for value, prompts in fit]) / total if total else None

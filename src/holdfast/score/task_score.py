@@ -7,27 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from holdfast.model.score import Case, Interval, MutationScore, Score, Share, TypeShare
 from holdfast.model.spec import Spec
 from holdfast.reading.words import format_plural
+from holdfast.score import resilience
 from holdfast.score.intervals import PromptSum, compute_score_interval, compute_wilson
-from holdfast.score.resilience import (
-    VIOLATED,
-    Reason,
-    ScoreOptions,
-    decide,
-    report_below_minimum,
-    report_harness_errors,
-    report_interruption,
-    report_left_out,
-    report_strict,
-    report_uncounted,
-    report_vacuous,
-)
 from holdfast.score.tally import Tally
 from holdfast.score.task_cases import TaskCases
 
 _NOUNS = {"mutation": "mutation", "replay": "session"}
 
 
-def score_tasks(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreOptions) -> Score:
+def score_tasks(spec: Spec, cases: Sequence[Case], tally: Tally, options: resilience.ScoreOptions) -> Score:
     """Return the score of a mutation run or a replay: the weighted share of passed cases, and the verdict."""
     noun = _NOUNS[spec.part]
     scored = [case for case in cases if spec.part != "mutation" or case.variation is not None]
@@ -38,7 +26,7 @@ def score_tasks(spec: Spec, cases: Sequence[Case], tally: Tally, options: ScoreO
     reasons = _iter_reasons(spec, cases, uncounted, vacuous, (value, best, least), options, noun)
     decided = [case for case in cases if case.status in ("pass", "fail")]
     return Score(
-        **decide(reasons, (_explain_pass(cases, least, noun),)).fields,
+        **resilience.decide(reasons, (_explain_pass(cases, least, noun),)).fields,
         value=None if value is None else round(value, 2),
         interval=_compute_interval(scored),
         judged=len(decided),
@@ -99,29 +87,33 @@ def _iter_reasons(
     uncounted: Sequence[str],
     vacuous: Sequence[str],
     values: tuple[float | None, float | None, float | None],
-    options: ScoreOptions,
+    options: resilience.ScoreOptions,
     noun: str,
-) -> Iterator[Reason]:
+) -> Iterator[resilience.Reason]:
     value, best, least = values
     counts = _count_outcomes(cases)
-    yield from report_interruption(options)
+    yield from resilience.report_interruption(options)
     grave = {rule.id for rule in spec.invariants if rule.critical}
     critical = sum(case.status == "fail" and not grave.isdisjoint(case.failed) for case in cases)
     if critical:
-        yield Reason(VIOLATED, f"a critical rule failed in {format_plural(critical, noun)}", "critical-rule-failed")
+        yield resilience.Reason(
+            resilience.VIOLATED, f"a critical rule failed in {format_plural(critical, noun)}", "critical-rule-failed"
+        )
     if least is None and not critical:
         for group, what in _split_probes(cases, noun):
             failed = _count_outcomes(group)["fail"]
             if failed:
-                yield Reason(VIOLATED, f"{failed} of {format_plural(len(group), what)} failed", "cases-failed")
-    yield from report_below_minimum(value, best, least, "score")
+                yield resilience.Reason(
+                    resilience.VIOLATED, f"{failed} of {format_plural(len(group), what)} failed", "cases-failed"
+                )
+    yield from resilience.report_below_minimum(value, best, least, "score")
     if not options.interrupted:
-        yield from report_harness_errors(counts["error"], noun, options)
+        yield from resilience.report_harness_errors(counts["error"], noun, options)
         # Probes, and mutations without weight, do not count for the score.
-        yield from report_uncounted(noun, uncounted, counted=value is not None)
-        yield from report_vacuous(vacuous, options)
-        yield from report_strict(counts["unproven"], noun, options)
-    yield from report_left_out(options)
+        yield from resilience.report_uncounted(noun, uncounted, counted=value is not None)
+        yield from resilience.report_vacuous(vacuous, options)
+        yield from resilience.report_strict(counts["unproven"], noun, options)
+    yield from resilience.report_left_out(options)
 
 
 def _list_tolerated(cases: Iterable[Case], value: float | None, least: float | None) -> tuple[str, ...]:

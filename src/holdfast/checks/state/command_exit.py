@@ -10,17 +10,7 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast.checks.state.programs import (
-    NotRun,
-    find_missing_in_scripts,
-    find_missing_programs,
-    find_program_not_run,
-    has_another_way,
-    interpret_exit,
-    is_in_workspace,
-    list_programs,
-    strip_changes,
-)
+from holdfast.checks.state import programs
 from holdfast.checks.state.recorded import build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
@@ -54,7 +44,7 @@ class ExitRecord(Struct, frozen=True, omit_defaults=True):
     duration_ms: float = 0.0
     missing: tuple[str, ...] = ()
     """Programs that the command or its scripts run and that are missing, if it ended neither with 126 nor with 127."""
-    not_run: NotRun = NotRun()
+    not_run: programs.NotRun = programs.NotRun()
     """The program that it could not run, if it ended with 126 or 127."""
 
 
@@ -101,7 +91,7 @@ class CommandExit:
 
     @property
     def _programs(self) -> tuple[str, ...]:
-        return list_programs(self.command)
+        return programs.list_programs(self.command)
 
     async def _refuse_unreadable(self, world: World) -> None:
         """Raise HarnessError if sh cannot parse the command: no agent can change that."""
@@ -118,14 +108,14 @@ class CommandExit:
         if ended.exit_code == _SYNTAX_ERROR and not find_bash_features(self.command):
             await self._refuse_unreadable(world)
         output = f"{ended.stdout}\n{ended.stderr}"
-        not_run = await find_program_not_run(self.command, ended.exit_code, output, world, never_there)
+        not_run = await programs.find_program_not_run(self.command, ended.exit_code, output, world, never_there)
         if not_run.exit_code is not None:
             return replace(ended, not_run=not_run)
-        absent = [name for name in self._programs if name in never_there and not is_in_workspace(name, world)]
-        missing = await find_missing_programs(absent, world)
+        absent = [name for name in self._programs if name in never_there and not programs.is_in_workspace(name, world)]
+        missing = await programs.find_missing_programs(absent, world)
         if not missing and ended.exit_code is not None:
             passed = ended.exit_code == self.exit_code
-            missing = await find_missing_in_scripts(self.command, world, passed=passed)
+            missing = await programs.find_missing_in_scripts(self.command, world, passed=passed)
         return replace(ended, missing=missing)
 
     def decide(self, exhibit: Exhibit) -> Finding:
@@ -134,7 +124,7 @@ class CommandExit:
         passed = ended.exit_code == self.exit_code and not ended.timed_out
         # An expected exit code counts whatever was missing. Otherwise a missing program explains the result before the
         # code.
-        meaning = "by exit code" if passed else interpret_exit(ended.not_run)
+        meaning = "by exit code" if passed else programs.interpret_exit(ended.not_run)
         if meaning == "error":
             raise HarnessError(
                 _explain_missing_program(what, ended.not_run.program, ended), code="check-program-missing"
@@ -142,8 +132,12 @@ class CommandExit:
         if meaning == "unproven":
             why = f"{what} exited with {ended.exit_code}, but no program is known to be missing"
             return Finding(None, why, "program-missing", (str(ended.exit_code),), details=build_output_details(ended))
-        if ended.missing and not ended.timed_out and not has_another_way(self.command, ended.missing, passed=passed):
-            program = strip_changes(ended.missing[0])
+        if (
+            ended.missing
+            and not ended.timed_out
+            and not programs.has_another_way(self.command, ended.missing, passed=passed)
+        ):
+            program = programs.strip_changes(ended.missing[0])
             why = _explain_missing_program(what, program, ended)
             return Finding(None, why, "program-missing", (program,), details=build_output_details(ended))
         if ended.timed_out:

@@ -15,13 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.checks.json_parts import parse
-from holdfast.checks.state.command_exit import (
-    ExitRecord,
-    build_output_details,
-    get_last_line,
-    get_signal_name,
-    to_exit_record,
-)
+from holdfast.checks.state import command_exit
 from holdfast.checks.state.host_script import build_context, open_host_services, run_script
 from holdfast.checks.state.recorded import build_evidence, read_evidence
 from holdfast.checks.wording import shorten
@@ -58,8 +52,8 @@ _WRITABLE = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108
 class ScriptRun(Struct, frozen=True, omit_defaults=True):
     """The exit of the script, and its exit on its own solution before the agent started."""
 
-    end: ExitRecord
-    reference: ExitRecord | None = None
+    end: command_exit.ExitRecord
+    reference: command_exit.ExitRecord | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +105,7 @@ class Custom:
             if world.remembered[key] is None:
                 world.context.sink.note(f"{self.script}: {_NO_CONTROL}")
 
-    async def _run_reference(self, world: World) -> ExitRecord | None:
+    async def _run_reference(self, world: World) -> command_exit.ExitRecord | None:
         """Let the script solve the task itself before the agent starts; None if it must not try.
 
         Its changes are discarded, and the script is emptied afterwards, so that no agent can find the solution.
@@ -120,7 +114,7 @@ class Custom:
             return None
         limit_ms = self.timeout + (self.reference_timeout or 0)
         try:
-            return to_exit_record(await self._run_inside(world, limit_ms, reference=True))
+            return command_exit.to_exit_record(await self._run_inside(world, limit_ms, reference=True))
         finally:
             world.lend(self._lent_name, b"")
 
@@ -128,7 +122,8 @@ class Custom:
         ran = await (self._run_inside(world, self.timeout) if self._is_inside else self._run_on_host(world))
         reference = world.foreseen.get((_REFERENCE, self.script))
         return build_evidence(
-            [self.script, self.runs_in], ScriptRun(to_exit_record(ran), cast(ExitRecord | None, reference))
+            [self.script, self.runs_in],
+            ScriptRun(command_exit.to_exit_record(ran), cast(command_exit.ExitRecord | None, reference)),
         )
 
     async def _run_on_host(self, world: World) -> CommandResult:
@@ -172,20 +167,20 @@ class Custom:
         text = shorten(f"{why}; the agent's result: {finding.reason}", 240)
         return Finding(None, text, "reference-failed", details=control.details)
 
-    def _build_finding(self, ran: ExitRecord, limit_ms: int) -> Finding:
+    def _build_finding(self, ran: command_exit.ExitRecord, limit_ms: int) -> Finding:
         """Return the script's result; raise HarnessError if it gave none."""
-        message = get_last_line(ran.stderr)
+        message = command_exit.get_last_line(ran.stderr)
         if ran.timed_out:
             raise HarnessError(f"{self.script} did not end within {limit_ms / 1000:g} s", code="check-timeout")
         if ran.exit_code != 0:
             how = (
                 f"exited with {ran.exit_code}"
                 if ran.exit_code is not None
-                else f"was killed by {get_signal_name(ran.signal)}"
+                else f"was killed by {command_exit.get_signal_name(ran.signal)}"
             )
             raise HarnessError(
                 f"{self.script} {how}" + (f": {message}" if message else ""),
-                details=build_output_details(ran),
+                details=command_exit.build_output_details(ran),
                 code="check-script-failed",
             )
         result = _parse_result(self.script, ran.stdout)

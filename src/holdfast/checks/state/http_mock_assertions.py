@@ -11,20 +11,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from holdfast.checks.patterns import find_pattern_problem, lint_pattern
-from holdfast.checks.state.mock_requests import (
-    FIELD,
-    MISSING,
-    MockRequests,
-    StoredRequest,
-    filter_requests,
-    find_field_error,
-    find_uncertain_requests,
-    get_mock,
-    get_request_value,
-    parse_body,
-    read_requests,
-    split_field,
-)
+from holdfast.checks.state import mock_requests
 from holdfast.checks.state.recorded import build_evidence, read_evidence
 from holdfast.checks.values import AS_EXPECTED, Expectation, Mismatch, is_equal, select_value_codes, to_number, to_text
 from holdfast.checks.wording import shorten
@@ -67,15 +54,15 @@ class Assertion(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Expectation(self.equals, self.contains, self.matches, self.at_least, self.at_most)
 
 
-def judge_assertion(one: Assertion, requests: MockRequests) -> AssertionResult:
+def judge_assertion(one: Assertion, requests: mock_requests.MockRequests) -> AssertionResult:
     """Decide whether the assertion holds for these requests."""
-    counted = filter_requests(requests.requests, one.filters)
-    maybe = find_uncertain_requests(requests.requests, one.filters)
+    counted = mock_requests.filter_requests(requests.requests, one.filters)
+    maybe = mock_requests.find_uncertain_requests(requests.requests, one.filters)
     if one.field == "request_count":
         if not one.filters:
             return _judge_count(one, len(counted) + requests.more, 0, ())
         return _judge_count(one, len(counted), requests.more, maybe)
-    index, part = split_field(one.field)
+    index, part = mock_requests.split_field(one.field)
     if maybe:
         return AssertionResult(None, f"{one.field} is not known: {_explain_hidden(maybe)}")
     if requests.more and (index < 0 or index >= len(counted)):
@@ -87,7 +74,9 @@ def judge_assertion(one: Assertion, requests: MockRequests) -> AssertionResult:
     return _judge_request(one, counted[index], part)
 
 
-def _judge_count(one: Assertion, count: int, more: int, maybe: Sequence[StoredRequest]) -> AssertionResult:
+def _judge_count(
+    one: Assertion, count: int, more: int, maybe: Sequence[mock_requests.StoredRequest]
+) -> AssertionResult:
     """Return a count of requests; it may be higher if some were not stored, or more may match."""
     filtered = f" of {shorten(to_text(dict(one.filters)), 60)}" if one.filters else ""
     result = _build_result(f"request_count{filtered}", f"is {count}", _find_mismatch(one, count))
@@ -104,16 +93,16 @@ def _judge_count(one: Assertion, count: int, more: int, maybe: Sequence[StoredRe
     )
 
 
-def _explain_hidden(maybe: Sequence[StoredRequest]) -> str:
+def _explain_hidden(maybe: Sequence[mock_requests.StoredRequest]) -> str:
     return f"the filters look at the body of {format_plural(len(maybe), 'request')}, but {maybe[0].hidden}"
 
 
-def _judge_request(one: Assertion, request: StoredRequest, part: str) -> AssertionResult:
+def _judge_request(one: Assertion, request: mock_requests.StoredRequest, part: str) -> AssertionResult:
     if request.hidden and (not part or part.startswith("body")):
         return AssertionResult(None, f"{shorten(one.field)} is not known: {request.hidden}")
-    value = get_request_value(request, part)
-    if value is MISSING:
-        unread = part.startswith("body") and parse_body(request.body) is MISSING
+    value = mock_requests.get_request_value(request, part)
+    if value is mock_requests.MISSING:
+        unread = part.startswith("body") and mock_requests.parse_body(request.body) is mock_requests.MISSING
         why = "; the body is not JSON, or has a duplicate key" if unread else ""
         return AssertionResult(False, f"there is nothing at {shorten(one.field)}{why}", "request-missing", empty=unread)
     if part == "headers" and isinstance(one.contains, str) and one.contains.lower() in value:
@@ -145,16 +134,16 @@ def _is_equal_value(value: Any, wanted: Any) -> bool:
 def _is_equal_body(body: str, wanted: Any) -> bool:
     """Compare a body as text; if both are JSON, by value and not by format."""
     if isinstance(wanted, str):
-        meant = parse_body(wanted)
-        return body == wanted or (isinstance(meant, dict | list) and is_equal(parse_body(body), meant))
-    return is_equal(parse_body(body), wanted)
+        meant = mock_requests.parse_body(wanted)
+        return body == wanted or (isinstance(meant, dict | list) and is_equal(mock_requests.parse_body(body), meant))
+    return is_equal(mock_requests.parse_body(body), wanted)
 
 
 def _iter_readings(value: Any) -> Iterator[str]:
     """Yield the value as text; JSON strings also unescaped."""
     yield to_text(value)
-    meant = parse_body(value) if isinstance(value, str) and "\\" in value else MISSING
-    if meant is not MISSING:
+    meant = mock_requests.parse_body(value) if isinstance(value, str) and "\\" in value else mock_requests.MISSING
+    if meant is not mock_requests.MISSING:
         yield make_encodable(json.dumps(meant, ensure_ascii=False))
 
 
@@ -179,10 +168,10 @@ class HttpMockAssertions:
     }
 
     async def gather(self, world: World, observation: Observation) -> Evidence:
-        return build_evidence([self.service], read_requests(get_mock(world, self.service)))
+        return build_evidence([self.service], mock_requests.read_requests(mock_requests.get_mock(world, self.service)))
 
     def decide(self, exhibit: Exhibit) -> Finding:
-        requests = read_evidence(exhibit, [self.service], MockRequests)
+        requests = read_evidence(exhibit, [self.service], mock_requests.MockRequests)
         dead = {n: why for n, one in enumerate(self.assertions) for _, _, why in lint_pattern("", one.matches)}
         live = [replace(one, matches=None) if n in dead else one for n, one in enumerate(self.assertions)]
         verdicts = [judge_assertion(one, requests) for one in live]
@@ -203,10 +192,10 @@ class HttpMockAssertions:
 
     def problems(self) -> Iterable[tuple[str, str]]:
         for n, one in enumerate(self.assertions):
-            if not FIELD.fullmatch(one.field):
+            if not mock_requests.FIELD.fullmatch(one.field):
                 fields = "request_count, last_request…, requests[N]…"
                 yield f"assertions[{n}].field", f"unknown field {one.field[:60]!r}: expected {fields}"
-            elif fault := find_field_error(one.field):
+            elif fault := mock_requests.find_field_error(one.field):
                 yield f"assertions[{n}].field", fault
             if one.expected.empty:
                 yield f"assertions[{n}]", "needs one of equals, contains, matches, at_least, at_most"
@@ -217,6 +206,6 @@ _ORDER = {False: 0, None: 1, True: 2}
 """The order of results: a failed assertion decides; then an unknown one."""
 
 
-def _build_details(requests: MockRequests) -> dict[str, Any]:
+def _build_details(requests: mock_requests.MockRequests) -> dict[str, Any]:
     listed = [f"{one.method} {shorten(one.path)} {shorten(one.body, 200)}".rstrip() for one in requests.requests[:20]]
     return {"requests": listed} if listed else {}

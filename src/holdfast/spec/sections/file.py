@@ -13,29 +13,9 @@ from holdfast.reading.node import Node
 from holdfast.reading.reader import BAD, Reader
 from holdfast.spec.rules.matrix import ChaosSection, MatrixEntry
 from holdfast.spec.rules.rules import RuleEntry, read_rules
+from holdfast.spec.sections import run, world
 from holdfast.spec.sections.agent import AgentSection
-from holdfast.spec.sections.run import (
-    AdvancedSection,
-    HuntSection,
-    ModelEntry,
-    ModelSection,
-    MutationsSection,
-    OutputSection,
-    ParallelismSection,
-    ReplaysSection,
-    ScoringSection,
-    WarningsSection,
-)
 from holdfast.spec.sections.task import GoldenPrompt, TaskSection
-from holdfast.spec.sections.world import (
-    DeterminismSection,
-    FixtureEntry,
-    ResourcesSection,
-    SecretEntry,
-    ServiceEntry,
-    SetupSection,
-    read_service,
-)
 
 VERSIONS = ("1", "1.0", "2.0")
 
@@ -51,9 +31,9 @@ def _read_version(reader: Reader, node: Node) -> Any:
 
 def _read_secret(reader: Reader, node: Node) -> Any:
     if node.kind == "map":
-        return reader.read_section(SecretEntry, node)
+        return reader.read_section(world.SecretEntry, node)
     name = reader.read(Annotated[str, about("", pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], node)
-    return BAD if name is BAD else SecretEntry(at=node, name=name, source="env")
+    return BAD if name is BAD else world.SecretEntry(at=node, name=name, source="env")
 
 
 def _build_rules_schema(entry: str) -> Schema:
@@ -74,7 +54,7 @@ _VERSION = ValueForm(_read_version, lambda: {"type": ["string", "number"]}, "a n
 _SECRET = ValueForm(
     _read_secret, lambda: {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/SecretEntry"}]}, "a name, or a map"
 )
-_SERVICE = ValueForm(read_service, lambda: {"$ref": "#/$defs/Service"}, "a map")
+_SERVICE = ValueForm(world.read_service, lambda: {"$ref": "#/$defs/Service"}, "a map")
 
 
 class ContractSection(Struct, frozen=True, kw_only=True):
@@ -106,25 +86,25 @@ class File(Struct, frozen=True, kw_only=True):
     chaos_matrix: Annotated[tuple[MatrixEntry, ...], about("The contract's scenarios.", min_length=1)] = ()
     chaos: Annotated[ChaosSection | None, about("Faults of `run --chaos`.")] = None
     replicas: Annotated[int, about("Trials per prompt.", ge=1, le=100_000)] = 1
-    parallelism: Annotated[ParallelismSection, about("Repeats and parameters.")] = ParallelismSection()
-    scoring: Annotated[ScoringSection, about("How verdicts become numbers.")] = ScoringSection()
-    model: Annotated[ModelSection | None, about("The model that writes mutations.")] = None
-    models: Annotated[dict[str, ModelEntry], about("Which model answers for which name or glob.")] = {}
-    mutations: Annotated[MutationsSection, about("How prompts are mutated.")] = MutationsSection()
-    replays: Annotated[ReplaysSection | None, about("Recorded sessions.")] = None
-    hunt: Annotated[HuntSection | None, about("What ci spends on a hunt.")] = None
-    output: Annotated[OutputSection, about("The report file of a run.")] = OutputSection()
-    advanced: Annotated[AdvancedSection, about("Settings that are rarely needed.")] = AdvancedSection()
-    warnings: Annotated[WarningsSection, about("Which warnings are shown.")] = WarningsSection()
+    parallelism: Annotated[run.ParallelismSection, about("Repeats and parameters.")] = run.ParallelismSection()
+    scoring: Annotated[run.ScoringSection, about("How verdicts become numbers.")] = run.ScoringSection()
+    model: Annotated[run.ModelSection | None, about("The model that writes mutations.")] = None
+    models: Annotated[dict[str, run.ModelEntry], about("Which model answers for which name or glob.")] = {}
+    mutations: Annotated[run.MutationsSection, about("How prompts are mutated.")] = run.MutationsSection()
+    replays: Annotated[run.ReplaysSection | None, about("Recorded sessions.")] = None
+    hunt: Annotated[run.HuntSection | None, about("What ci spends on a hunt.")] = None
+    output: Annotated[run.OutputSection, about("The report file of a run.")] = run.OutputSection()
+    advanced: Annotated[run.AdvancedSection, about("Settings that are rarely needed.")] = run.AdvancedSection()
+    warnings: Annotated[run.WarningsSection, about("Which warnings are shown.")] = run.WarningsSection()
     base: Annotated[str | None, about("The image of the docker backend.", min_length=1)] = None
-    setup: Annotated[SetupSection, about("What to prepare before the agent starts.")] = SetupSection()
-    resources: Annotated[ResourcesSection, about("Limits of a trial.")] = ResourcesSection()
-    secrets: Annotated[tuple[Annotated[SecretEntry, _SECRET], ...], about("Secrets of the sandbox.")] = ()
-    services: Annotated[tuple[Annotated[ServiceEntry, _SERVICE], ...], about("Services of the sandbox.")] = ()
-    fixtures: Annotated[tuple[FixtureEntry, ...], about("Data of the sandbox.")] = ()
+    setup: Annotated[world.SetupSection, about("What to prepare before the agent starts.")] = world.SetupSection()
+    resources: Annotated[world.ResourcesSection, about("Limits of a trial.")] = world.ResourcesSection()
+    secrets: Annotated[tuple[Annotated[world.SecretEntry, _SECRET], ...], about("Secrets of the sandbox.")] = ()
+    services: Annotated[tuple[Annotated[world.ServiceEntry, _SERVICE], ...], about("Services of the sandbox.")] = ()
+    fixtures: Annotated[tuple[world.FixtureEntry, ...], about("Data of the sandbox.")] = ()
     network: Annotated[Network, about("The network of the sandbox.")] = Network()
-    determinism: Annotated[DeterminismSection, about("What is kept constant: clock, seed, network.")] = (
-        DeterminismSection()
+    determinism: Annotated[world.DeterminismSection, about("What is kept constant: clock, seed, network.")] = (
+        world.DeterminismSection()
     )
     audit: Annotated[AuditSettings, about("What the audit log records.")] = AuditSettings()
     forbidden: Annotated[Forbidden, about("What must not happen.")] = Forbidden()
