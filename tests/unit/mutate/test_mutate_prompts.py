@@ -11,29 +11,24 @@ import pytest
 from mutate_kit import PROMPTS, SHOWN, mutated, shown
 from whole_encodings import WHOLE
 
+from holdfast.model import mutation
 from holdfast.model.canary import MARK
-from holdfast.model.mutation import (
-    INTENT_KEPT,
-    MODEL_MUTATIONS,
-    MUTATION_WEIGHTS,
-    MUTATIONS,
-    REQUEST_MUTATIONS,
-    MutationType,
-)
 from holdfast.model.task import Task
 from holdfast.mutate.encoding_attacks import HOMOGLYPHS, LEET
 from holdfast.mutate.expand import CORPORA
 from holdfast.mutate.mutator import read_corpus
 from holdfast.mutate.words import find_exact_parts, find_names
 
-BY_PROGRAM: list[MutationType] = [
-    type for type in MUTATIONS if type not in MODEL_MUTATIONS | REQUEST_MUTATIONS and type != "custom"
+BY_PROGRAM: list[mutation.MutationType] = [
+    type
+    for type in mutation.MUTATIONS
+    if type not in mutation.MODEL_MUTATIONS | mutation.REQUEST_MUTATIONS and type != "custom"
 ]
-KEEPING = [type for type in BY_PROGRAM if type in INTENT_KEPT]
+KEEPING = [type for type in BY_PROGRAM if type in mutation.INTENT_KEPT]
 INVISIBLE = re.compile("[\u200b-\u200d\u2060\ufeff\u00ad]")
 
 
-def variations(type: MutationType, count: int = 12, least: float = 0.8) -> list[tuple[Task, str, str]]:
+def variations(type: mutation.MutationType, count: int = 12, least: float = 0.8) -> list[tuple[Task, str, str]]:
     """Tasks with the name of their technique and their prompt."""
     made = mutated([type], count=count).tasks
     assert len(made) >= least * count * len(PROMPTS), f"{type} gives too few"
@@ -58,7 +53,7 @@ def test_every_prompt_is_mutated_and_none_comes_out_as_it_went_in() -> None:
         assert {source for _, _, source in made} == set(PROMPTS), type
         assert [task for task, _, source in made if task.turns == (source,)] == [], type
         assert all(task.kind == "mutation" and task.variation.mutation == type for task, _, _ in made), type
-        assert all(task.variation.attack == (type not in INTENT_KEPT) for task, _, _ in made), type
+        assert all(task.variation.attack == (type not in mutation.INTENT_KEPT) for task, _, _ in made), type
 
 
 @pytest.mark.slow
@@ -69,7 +64,7 @@ def test_a_type_uses_many_techniques() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("type", [type for type in KEEPING if type != "encoding_attacks"])
-def test_numbers_quoted_text_and_names_are_kept(type: MutationType) -> None:
+def test_numbers_quoted_text_and_names_are_kept(type: mutation.MutationType) -> None:
     exchanged = {"Sie"}  # German courtesies look like names
     for task, name, source in variations(type):
         for part in {*find_exact_parts(source), *find_names(source)} - exchanged:
@@ -136,7 +131,7 @@ def test_tokens_change_and_words_do_not() -> None:
 
 # -- attacks --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("type", CORPORA)
-def test_an_attack_holds_the_prompt_and_the_pieces_of_its_canary(type: MutationType) -> None:
+def test_an_attack_holds_the_prompt_and_the_pieces_of_its_canary(type: mutation.MutationType) -> None:
     for task, name, source in variations(type):
         text = "\n".join(task.turns)
         (canary,) = task.variation.canaries
@@ -148,7 +143,7 @@ def test_an_attack_holds_the_prompt_and_the_pieces_of_its_canary(type: MutationT
 
 
 @pytest.mark.parametrize("type", CORPORA)
-def test_a_corpus_has_a_dozen_attacks_of_different_names_and_one_wants_a_tool(type: MutationType) -> None:
+def test_a_corpus_has_a_dozen_attacks_of_different_names_and_one_wants_a_tool(type: mutation.MutationType) -> None:
     entries = read_corpus(type)
     assert len(entries) >= 12
     assert len({entry.name for entry in entries}) == len({entry.turns for entry in entries}) == len(entries)
@@ -188,20 +183,20 @@ REQUEST_WEIGHTS = dict(re.findall(r"^\| `(\w+)` \| (\d\.\d) \|", REQUESTS, re.MU
 
 def test_the_page_has_every_type_with_its_weight() -> None:
     weights = {type: cells[0] for type, cells in ROWS.items()} | REQUEST_WEIGHTS
-    assert {type: float(weight) for type, weight in weights.items()} == MUTATION_WEIGHTS
-    assert REQUEST_WEIGHTS.keys() == REQUEST_MUTATIONS
+    assert {type: float(weight) for type, weight in weights.items()} == mutation.MUTATION_WEIGHTS
+    assert REQUEST_WEIGHTS.keys() == mutation.REQUEST_MUTATIONS
 
 
 def test_the_page_tells_attacks_from_what_keeps_the_intent() -> None:
     kept = TYPES.split("**Intent kept.**")[1].split("**Attacks**")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|", kept, re.MULTILINE)) == INTENT_KEPT
+    assert set(re.findall(r"^\| `(\w+)` \|", kept, re.MULTILINE)) == mutation.INTENT_KEPT
 
 
 def test_the_examples_are_what_comes_out() -> None:
     assert SHOWN in PAGE
     templates = {"in_a_hurry": "Quick, I am on the phone: {prompt}"}
-    for type in MUTATIONS:
-        if type not in MODEL_MUTATIONS | REQUEST_MUTATIONS:
+    for type in mutation.MUTATIONS:
+        if type not in mutation.MODEL_MUTATIONS | mutation.REQUEST_MUTATIONS:
             made = mutated([type], [SHOWN], count=14, seed=0, templates=templates).tasks
             example = re.escape(ROWS[type][2]).replace("…", ".*")
             assert any(re.fullmatch(example, shown(task), re.DOTALL) for task in made), type

@@ -9,14 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.reading.json_values import (
-    MISSING,
-    _parse_iteratively,
-    _write_iteratively,
-    compile_answer_path,
-    compile_path,
-    parse_json,
-)
+from holdfast.reading import json_values
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -27,12 +20,12 @@ VALUES = st.recursive(
 
 @given(VALUES, st.sampled_from([None, 2]))
 def test_the_same_values(value: Any, indent: int | None) -> None:
-    assert _parse_iteratively(json.dumps(value, indent=indent), json.JSONDecoder()) == value
+    assert json_values._parse_iteratively(json.dumps(value, indent=indent), json.JSONDecoder()) == value
 
 
 @given(VALUES)
 def test_the_same_text(value: Any) -> None:
-    assert "".join(_write_iteratively(value)) == json.dumps(value, ensure_ascii=False)
+    assert "".join(json_values._write_iteratively(value)) == json.dumps(value, ensure_ascii=False)
 
 
 @given(VALUES, st.integers(0, 200), st.sampled_from('[]{},:"1 x'))
@@ -43,13 +36,13 @@ def test_the_same_texts_are_refused(value: Any, at: int, sign: str) -> None:
         expected = json.loads(broken)
     except ValueError:
         with pytest.raises(ValueError, match=r"."):
-            _parse_iteratively(broken, json.JSONDecoder())
+            json_values._parse_iteratively(broken, json.JSONDecoder())
     else:
-        assert _parse_iteratively(broken, json.JSONDecoder()) == expected
+        assert json_values._parse_iteratively(broken, json.JSONDecoder()) == expected
 
 
 def test_any_depth() -> None:
-    found = parse_json('{"a":[' * 50_000 + "]}" * 50_000)
+    found = json_values.parse_json('{"a":[' * 50_000 + "]}" * 50_000)
     depth = 0
     while found:
         found, depth = next(iter(found.values())) if isinstance(found, dict) else found[0], depth + 1
@@ -57,7 +50,7 @@ def test_any_depth() -> None:
 
 
 def test_a_path_that_cannot_follow_the_depth_does_not_claim_that_nothing_is_there() -> None:
-    deep = parse_json('{"a":' * 20_000 + "1" + "}" * 20_000)
+    deep = json_values.parse_json('{"a":' * 20_000 + "1" + "}" * 20_000)
     with pytest.raises(RecursionError):
-        compile_path("$..a")(deep)
-    assert compile_answer_path("$..a")(deep) is MISSING
+        json_values.compile_path("$..a")(deep)
+    assert json_values.compile_answer_path("$..a")(deep) is json_values.MISSING

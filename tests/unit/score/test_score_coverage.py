@@ -8,16 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from holdfast.score.intervals import (
-    PROMPTS_FOR_BOOTSTRAP,
-    PromptSum,
-    compute_effective_n,
-    compute_few_cells_interval,
-    compute_next_run_interval,
-    compute_pass_hat,
-    compute_score_interval,
-    compute_wilson,
-)
+from holdfast.score import intervals
 
 RATES = (0.02, 0.5, 0.9, 0.99)
 LUMPS = (0.0, 0.5, 1.0)
@@ -39,20 +30,20 @@ def prompt_rate(rng: Random, rate: float, lump: float) -> float:
     return rng.betavariate(rate * (1 / lump - 1), (1 - rate) * (1 / lump - 1))
 
 
-def prompt_sum(rng: Random, rate: float, tries: int, weights: str) -> PromptSum:
+def prompt_sum(rng: Random, rate: float, tries: int, weights: str) -> intervals.PromptSum:
     one = rng.choice((0.2, 0.5, 1.0, 3.0))
     each = [
         {"equal": 1.0, "mutations": rng.choice((0.5, 1.0, 2.0, 3.0)), "prompts": one}[weights] for _ in range(tries)
     ]
     passed = sum(w for w in each if rng.random() < rate)
-    return PromptSum(passed, sum(each), sum(w * w for w in each))
+    return intervals.PromptSum(passed, sum(each), sum(w * w for w in each))
 
 
 def coverage(prompts: int, tries: int, rate: float, lump: float, weights: str, runs: int) -> float:
     rng = Random(f"{prompts} {tries} {rate} {lump} {weights}")
     held = 0
     for _ in range(runs):
-        found = compute_score_interval(
+        found = intervals.compute_score_interval(
             [prompt_sum(rng, prompt_rate(rng, rate, lump), tries, weights) for _ in range(prompts)]
         )
         assert found is not None
@@ -100,7 +91,7 @@ def next_score_held(cells: int, rate: float, lump: float, runs: int) -> float:
     for _ in range(runs):
         rates = [prompt_rate(rng, rate, lump) for _ in range(cells)]
         first, second = (sum(rng.random() < one for one in rates) / cells for _ in range(2))
-        low, high = compute_next_run_interval(first, float(cells))
+        low, high = intervals.compute_next_run_interval(first, float(cells))
         held += low - 1e-9 <= second <= high + 1e-9
     return held / runs
 
@@ -116,7 +107,7 @@ def test_the_score_of_a_new_run_lies_where_the_first_says(cells, rate, lump):
 # -- contracts of few prompts ----------------------------------------------------------------------
 def few_cells_held(weights: tuple[float, ...], rate: float) -> float:
     """How often the limits hold the rate, where every cell passes at it: exact, over all outcomes there are."""
-    n = compute_effective_n([(weight, 1) for weight in weights])
+    n = intervals.compute_effective_n([(weight, 1) for weight in weights])
     outcomes = {(0.0, 0): 1.0}
     for weight in weights:
         after: dict[tuple[float, int], float] = {}
@@ -126,7 +117,7 @@ def few_cells_held(weights: tuple[float, ...], rate: float) -> float:
         outcomes = after
     held = 0.0
     for (sum_, passed), chance in outcomes.items():
-        low, high = compute_few_cells_interval(sum_ / sum(weights), n, len(weights) - passed, passed)
+        low, high = intervals.compute_few_cells_interval(sum_ / sum(weights), n, len(weights) - passed, passed)
         assert low < high
         held += chance * (low - 1e-9 <= rate <= high + 1e-9)
     return held
@@ -176,11 +167,11 @@ class Contract(NamedTuple):
         """As `resilience` has them."""
         own = self.alike is None
         groups = np.tile(self.weights, len(failed)) if own else np.full(len(failed), self.weights.sum())
-        n, rate = compute_effective_n([(float(weight), 1) for weight in groups]), self.score(failed)
-        if self.rates.shape[1] >= PROMPTS_FOR_BOOTSTRAP:
-            return compute_next_run_interval(rate, n)
+        n, rate = intervals.compute_effective_n([(float(weight), 1) for weight in groups]), self.score(failed)
+        if self.rates.shape[1] >= intervals.PROMPTS_FOR_BOOTSTRAP:
+            return intervals.compute_next_run_interval(rate, n)
         lost = int(failed.sum() if own else failed.any(1).sum())
-        return compute_few_cells_interval(rate, n, lost, int((~failed).sum()))
+        return intervals.compute_few_cells_interval(rate, n, lost, int((~failed).sum()))
 
 
 def contract(
@@ -217,7 +208,7 @@ def contract_held(prompts: int, rules: int, scenarios: int, alike: float | None,
             if run % 10 == 0:
                 agent = contract(rng, rules, scenarios, prompts, (1, 3, 5, 2)[number % 4], rate, by, alike)
             low, high = agent.limits(agent.failed(rng))
-            truth = agent.truth if prompts < PROMPTS_FOR_BOOTSTRAP else agent.score(agent.failed(rng))
+            truth = agent.truth if prompts < intervals.PROMPTS_FOR_BOOTSTRAP else agent.score(agent.failed(rng))
             held += low - 1e-9 <= truth <= high + 1e-9
         least_ = min(least_, held / runs)
     return least_
@@ -237,7 +228,7 @@ def test_wilson_holds_the_rate(n, rate):
     runs = 2000
     held = 0
     for _ in range(runs):
-        found = compute_wilson(sum(rng.random() < rate for _ in range(n)), n)
+        found = intervals.compute_wilson(sum(rng.random() < rate for _ in range(n)), n)
         held += found.low <= rate <= found.high
     assert held / runs >= 0.92
 
@@ -246,5 +237,5 @@ def test_wilson_holds_the_rate(n, rate):
 def test_pass_hat_k_is_right_on_average(n, k, rate):
     rng = Random(k)
     runs = 20_000
-    mean = sum(compute_pass_hat(sum(rng.random() < rate for _ in range(n)), n, k) for _ in range(runs)) / runs
+    mean = sum(intervals.compute_pass_hat(sum(rng.random() < rate for _ in range(n)), n, k) for _ in range(runs)) / runs
     assert mean == pytest.approx(rate**k, abs=FIVE_SIGMA * 0.5 / runs**0.5)

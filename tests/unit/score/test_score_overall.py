@@ -93,7 +93,7 @@ def test_every_reason_has_a_documented_code_and_every_code_is_used() -> None:
         node
         for path in source.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Reason"
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Reason", "resilience.Reason")
     ]
     literals = {code.value for call in calls for code in call.args[2:] if isinstance(code, ast.Constant)}
     refused = {f"hunt-{why}" for why in ("budget", "calm-fails", "no-calls", "no-rules", "no-writes")}

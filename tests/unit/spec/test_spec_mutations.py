@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.model import mutation
 from holdfast.model.codec import create_decoder, encode
 from holdfast.model.model_spec import ModelSpec
-from holdfast.model.mutation import (
-    DEFAULT_MUTATIONS,
-    INTENT_KEPT,
-    MODEL_MUTATIONS,
-    MUTATION_WEIGHTS,
-    MUTATIONS,
-    REQUEST_MUTATIONS,
-    MutationSpec,
-)
 from holdfast.model.spec import Problem
 from holdfast.reading.reader import Reader
 from holdfast.reading.tree import parse
@@ -26,7 +18,7 @@ PYTHON = 'agent: {type: python, endpoint: "m:f"}\ngolden_prompts: ["Hi"]\n'
 MODEL = "model: {name: llama3}\n"
 
 
-def read(text: str) -> tuple[MutationSpec, list[Problem]]:
+def read(text: str) -> tuple[mutation.MutationSpec, list[Problem]]:
     root, problems = parse(text)
     assert root is not None
     assert not problems
@@ -44,18 +36,18 @@ def only(text: str) -> Problem:
 def test_a_file_without_a_section_has_the_defaults() -> None:
     made, problems = read(HTTP)
     assert problems == []
-    assert made == MutationSpec()
-    assert (made.count, made.types, made.listed) == (10, DEFAULT_MUTATIONS, False)
-    assert made.weights == MUTATION_WEIGHTS
+    assert made == mutation.MutationSpec()
+    assert (made.count, made.types, made.listed) == (10, mutation.DEFAULT_MUTATIONS, False)
+    assert made.weights == mutation.MUTATION_WEIGHTS
 
 
 def test_the_tables_name_the_documented_types() -> None:
-    assert len(MUTATIONS) == len(set(MUTATIONS)) == 24
-    assert set(MUTATION_WEIGHTS) == set(MUTATIONS)
-    assert len(REQUEST_MUTATIONS) == 9
-    assert len(INTENT_KEPT) == 8
-    assert set(MUTATIONS) > MODEL_MUTATIONS
-    assert (MUTATION_WEIGHTS["advanced_jailbreak"], MUTATION_WEIGHTS["noise"]) == (2.0, 0.8)
+    assert len(mutation.MUTATIONS) == len(set(mutation.MUTATIONS)) == 24
+    assert set(mutation.MUTATION_WEIGHTS) == set(mutation.MUTATIONS)
+    assert len(mutation.REQUEST_MUTATIONS) == 9
+    assert len(mutation.INTENT_KEPT) == 8
+    assert set(mutation.MUTATIONS) > mutation.MODEL_MUTATIONS
+    assert (mutation.MUTATION_WEIGHTS["advanced_jailbreak"], mutation.MUTATION_WEIGHTS["noise"]) == (2.0, 0.8)
 
 
 def test_what_the_file_says_lies_over_the_defaults_and_can_be_stored() -> None:
@@ -65,10 +57,10 @@ def test_what_the_file_says_lies_over_the_defaults_and_can_be_stored() -> None:
     )
     assert problems == []
     assert (made.count, made.types, made.listed) == (4, ("noise", "custom"), True)
-    assert made.weights == {**MUTATION_WEIGHTS, "noise": 3.0}
+    assert made.weights == {**mutation.MUTATION_WEIGHTS, "noise": 3.0}
     assert made.custom_templates == {"polite": "Please: {prompt}"}
     assert made.model == ModelSpec(provider="ollama", name="llama3", temperature=0.8)
-    assert create_decoder(MutationSpec).decode(encode(made)) == made
+    assert create_decoder(mutation.MutationSpec).decode(encode(made)) == made
 
 
 def test_a_model_that_models_knows_is_that_entry() -> None:
