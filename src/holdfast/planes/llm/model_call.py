@@ -193,7 +193,9 @@ class ModelCall:
         # A fault that changed nothing must not cost the agent the original bytes: whatever the neutral form cannot hold
         # would be lost by writing the reply again.
         if self._original is not None and reply.value == self._original[0]:
-            await self._send_unchanged(self._original[1], self._original[2])
+            _, wire, body = self._original
+            await send_reply(self._exchange, self.record, wire.status, drop_hop_by_hop(wire.headers), body)
+            self.record.error_type = self.record.error_type or find_error(reply.value)
         else:
             await self._send_completion(reply.value, sleep)
 
@@ -263,13 +265,6 @@ class ModelCall:
                 f"a fault changed the reply of {self._query.model}: its {', '.join(lost)} were dropped"
             )
         await send_completion(self._exchange, record, self._query, self._call.n, completion, original, sleep)
-
-    async def _send_unchanged(self, wire: RawReply, body: bytes) -> None:
-        """Forward a reply unchanged that was read for a fault which changed nothing."""
-        record = self.record
-        record.completion = self._reply.read_completion(wire, body)
-        await send_reply(self._exchange, record, wire.status, drop_hop_by_hop(wire.headers), body)
-        record.error_type = record.error_type or (find_error(record.completion) if record.completion else "")
 
     async def _send_foreign(self, sent: NotACompletion) -> None:
         wire = sent.answered.wire

@@ -46,8 +46,6 @@ class ProviderReply(Struct, eq=False):
     """The part of it that has passed; the trace keeps it, up to a limit."""
     original: Any = None
     """The provider's own reply, as a base for writing a changed one."""
-    _kind: str = ""
-    """The content type of the reply."""
 
     async def forward(self, answered: PassedReply, exchange: Exchange, *, requires_client: bool) -> None:
         """Forward a reply as it arrives, and read along; `requires_client`: fail if the agent has left."""
@@ -95,7 +93,7 @@ class ProviderReply(Struct, eq=False):
         codec = self.codec
         if wire.status >= 300 or codec is None:
             return None
-        self._kind = kind = _read_content_type(wire)
+        kind = _read_content_type(wire)
         streamed = self._query.stream or self._query.codec is None  # a fetched reply states itself how it is sent
         if streamed and (kind != "application/json" or kind == codec.stream_type):
             reply = codec.read_stream(body)
@@ -107,7 +105,7 @@ class ProviderReply(Struct, eq=False):
     def describe_foreign(self, wire: RawReply, body: bytes) -> str:
         """Name the data that came instead of a model's reply, if a model was called; empty if it may be a reply."""
         kind = _read_content_type(wire)
-        if not self.is_expected or (isinstance(self.original, dict) and self._kind == "application/json"):
+        if not self.is_expected or (isinstance(self.original, dict) and kind == "application/json"):
             return ""  # in the second case it was read, and is an object
         if kind == "text/html" or body[:200].lstrip().lower().startswith(_PAGES):  # whatever its status
             return "text/html"

@@ -43,14 +43,17 @@ class NotAToolResult(Failed):
     """The server's answer is not a tool result: an error, or a question to the client. Faults see a failed call."""
 
 
-class _ServerRequest(Struct, eq=False):
-    """A request that goes to the server if a fault lets it through."""
+class _McpCall(Struct, eq=False):
+    """A call of the client, which goes to the server if a fault lets it through."""
 
-    _request: RpcRequest
+    call: Call
+    request: RpcRequest
     _ask: AskServer
     _value_of: Callable[[results.Result], tuple[Any, results.Put]]
     _schema: DeclaredSchema | UnsetType | None = None
     """The result schema that the tool declares; UNSET if it was never listed."""
+    _shape: results.ResultShape = results.PLAIN
+    """The format of the tool's results."""
     answer: RpcAnswer | None = None
     value: Any = UNSET
     put: results.Put | None = None
@@ -65,9 +68,9 @@ class _ServerRequest(Struct, eq=False):
 
     async def pass_on(self, call: Call) -> Reply:
         """Return the server's answer, which no fault receives."""
-        tool = self._request.method == rpc.CALL
+        request = self.request
         self.answer = answer = await self._ask(
-            self._request.replace_arguments(call.arguments) if tool else self._request
+            request.replace_arguments(call.arguments) if request.method == rpc.CALL else request
         )
         result = rpc.read_object(answer.message.result)
         if answer.message.error is not UNSET or result is None:
@@ -93,6 +96,25 @@ class _ServerRequest(Struct, eq=False):
         if self.answer is None or not is_same_value(reply.value, self.value):
             return False
         return self._text_before is None or render_value(reply.value) == self._text_before
+
+    def encode(self, reply: Reply) -> bytes:
+        """Return the message for a reply: the server's own if it is unchanged."""
+        if self.is_unchanged(reply):
+            assert self.answer is not None
+            return self.answer.raw
+        return rpc.write_result(self.request.id, self.build_result(reply))
+
+    def build_result(self, reply: Reply) -> results.Result:
+        """Return the server's result with another value, or a result for a call that never went to the server."""
+        if self.put is not None:
+            return self.put(reply.value)
+        build = results.build_replayed if isinstance(reply, ReplayedReply) else results.build_result
+        return _mark_complete(build(reply.value, self._shape), self.request)
+
+    def render(self, reply: Reply) -> ReceivedReply:
+        """Return a reply as the client receives it."""
+        line = self.encode(reply)
+        return ReceivedReply(line, line.decode("utf-8", "replace"))
 
 
 class McpSession(Struct, eq=False):
@@ -157,12 +179,9 @@ class McpSession(Struct, eq=False):
         if self._state.open and self._context.injector.can_affect("mcp", name):
             self._context.injector.mark_concurrent()
         self._state.open.add(call_trace)
+        schema, shape = self._state.schemas.get(name, UNSET), self._state.tools.get(name, results.PLAIN)
         try:
-            outcome = await self._apply_faults(
-                request,
-                call,
-                _ServerRequest(request, ask, results.read_tool_value, self._state.schemas.get(name, UNSET)),
-            )
+            outcome = await self._apply_faults(_McpCall(call, request, ask, results.read_tool_value, schema, shape))
             if self._can_deliver(outcome):
                 _report_call(call_trace, outcome)
                 if self._context.sink.watcher is not None:  # the agent may be killed before it gets the reply
@@ -172,20 +191,14 @@ class McpSession(Struct, eq=False):
             call_trace.report_unfinished()
             self._state.open.discard(call_trace)
 
-    async def _apply_faults(self, request: RpcRequest, call: Call, asking: _ServerRequest) -> ClientOutcome:
-        return replace(await self._inject_faults(request, call, asking), calls=(call,))
-
-    async def _inject_faults(self, request: RpcRequest, call: Call, asking: _ServerRequest) -> ClientOutcome:
+    async def _apply_faults(self, asking: _McpCall) -> ClientOutcome:
         """Return the answer after the faults."""
+        call = asking.call
 
         async def wait(ms: float) -> None:
             if self._has_left():
                 self._context.injector.mark_undelivered(call.plane, call.target, call.n, waits=True)
             await asyncio.sleep(ms / 1000)
-
-        def render_received(reply: Reply) -> ReceivedReply:
-            line = self._encode_reply(request, call, asking, reply)
-            return ReceivedReply(line, line.decode("utf-8", "replace"))
 
         try:
             reply = await self._context.injector.inject(
@@ -194,43 +207,28 @@ class McpSession(Struct, eq=False):
                 wait,
                 untouched=asking.pass_on,
                 fits=asking.fits,
-                receives=render_received,
+                receives=asking.render,
                 names=(f"{self._server}/{call.target}", call.target),
             )
         except NotAToolResult:
             assert asking.answer is not None
-            return ClientOutcome(line=asking.answer.raw, changed=False)
+            return ClientOutcome(line=asking.answer.raw, changed=False, calls=(call,))
         except Failed as failed:
-            return _build_failure(request, failed, asking.answer)
+            return replace(_build_failure(asking.request, failed, asking.answer), calls=(call,))
         # A client that validates results against the declared schema would reject this one: the agent gets an error
         # instead of the fault's value, so the fault was not met as intended.
-        if asking.put is None and not asking.is_accepted(self._build_result(request, call, reply)):
+        if asking.put is None and not asking.is_accepted(asking.build_result(reply)):
             self._context.injector.mark_undelivered(call.plane, call.target, call.n, REFUSED)
             if isinstance(reply, ReplayedReply):
                 self._context.sink.note(f"the recorded response of {self._server}/{call.target}: {REFUSED}")
-        line = self._encode_reply(request, call, asking, reply)
-        return ClientOutcome(line=line, changed=not asking.is_unchanged(reply))
-
-    def _encode_reply(self, request: RpcRequest, call: Call, asking: _ServerRequest, reply: Reply) -> bytes:
-        """Return the message for a reply: the server's own if it is unchanged."""
-        if asking.is_unchanged(reply):
-            assert asking.answer is not None
-            return asking.answer.raw
-        result = self._build_result(request, call, reply) if asking.put is None else asking.put(reply.value)
-        return rpc.write_result(request.id, result)
-
-    def _build_result(self, request: RpcRequest, call: Call, reply: Reply) -> results.Result:
-        """Return a result for a request that never went to the server."""
-        build = results.build_replayed if isinstance(reply, ReplayedReply) else results.build_result
-        shape = self._state.tools.get(call.target, results.PLAIN)
-        return _mark_complete(build(reply.value, shape), request)
+        return ClientOutcome(line=asking.encode(reply), changed=not asking.is_unchanged(reply), calls=(call,))
 
     async def _answer_read(self, request: RpcRequest, ask: AskServer) -> ClientOutcome:
         """Answer a request for a resource or a prompt, whose text may be attacked."""
         target = _find_target(request)
         value_of = results.read_resource_value if request.method == rpc.READ else results.read_prompt_value
         call = Call("mcp_read", target, {}, self._state.count_request("mcp_read", target))
-        return await self._apply_faults(request, call, _ServerRequest(request, ask, value_of))
+        return await self._apply_faults(_McpCall(call, request, ask, value_of))
 
     async def _answer_list(self, request: RpcRequest, answer: RpcAnswer) -> ClientOutcome:
         """Answer with the server's tools, each as the faults leave it."""

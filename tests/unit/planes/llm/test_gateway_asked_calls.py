@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
@@ -12,11 +11,9 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from upstream_server import serving
+from gateway_agent import run_served
 
-from gateway_trial import gateway_for
 from holdfast.model.completion import ToolCall
-from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection, Schedule
 from holdfast.planes.llm import provider_reply
 from holdfast.planes.llm.codecs.codec import Codec
@@ -114,9 +111,6 @@ def test_a_call_in_the_text_of_a_reply_is_read_as_smolagents_reads_it(text: str,
 
 
 # -- through the gateway -----------------------------------------------------------------------------
-Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
 def sent(url: str, path: str, body: dict[str, Any]) -> HTTPConnection:
     place, _, base = url.removeprefix("http://").partition("/")
     connection = HTTPConnection(place, timeout=20)
@@ -127,20 +121,6 @@ def sent(url: str, path: str, body: dict[str, Any]) -> HTTPConnection:
 def post(url: str, path: str, body: dict[str, Any]) -> None:
     with closing(sent(url, path, body)) as connection:
         connection.getresponse().read()
-
-
-async def sailed(
-    folder: Path, respond: Respond, talk: Callable[[str], Awaitable[None]], *weather: Injection
-) -> FakeContext:
-    """A trial in which the agent talks to a server that answers like this."""
-    context = FakeContext([DOWN, *weather])
-    async with serving() as server:
-        server.respond = respond
-        models = {"*": ModelSpec("openai", base_url=f"{server.url}/v1", api_key="sk-own")}
-        async with gateway_for(context, folder, models) as address:
-            await talk(address.environ["OPENAI_BASE_URL"])
-    assert context.troubles == []
-    return context
 
 
 def met(
@@ -155,10 +135,8 @@ def met(
         for request in requests:
             await asyncio.to_thread(post, url, path, request)
 
-    async def main() -> FakeContext:
-        return await sailed(folder, respond, talk, *weather)
-
-    context = asyncio.run(main())
+    context = run_served(folder, respond, talk, DOWN, *weather)
+    assert context.troubles == []
     return [(e.tool, e.phase, e.fault) for e in context.trace if e.event_type == "tool_call"]
 
 
@@ -241,34 +219,31 @@ def test_a_result_after_a_reply_that_could_not_be_read_is_not_met_and_in_doubt(
     assert met(tmp_path, reply, kind, "/chat/completions", later) == [("search", "declared", "")]
 
 
-def test_an_agent_that_goes_on_before_the_end_of_a_stream_is_there_is_met(tmp_path: Path) -> None:
-    async def main() -> FakeContext:
-        done = asyncio.Event()
+def test_a_call_is_met_although_the_agent_continues_before_the_end_of_the_stream(tmp_path: Path) -> None:
+    done = asyncio.Event()
 
-        async def lingering(request: web.Request) -> web.StreamResponse:
-            response = web.StreamResponse(headers={"content-type": EVENTS})
-            await response.prepare(request)
-            first = not any(m["role"] == "tool" for m in (await request.json())["messages"])
-            await response.write(chunks((0, ASKED if first else {"content": "three"})))
-            if first:
-                await done.wait()
-            return response
+    async def lingering(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"content-type": EVENTS})
+        await response.prepare(request)
+        first = not any(m["role"] == "tool" for m in (await request.json())["messages"])
+        await response.write(chunks((0, ASKED if first else {"content": "three"})))
+        if first:
+            await done.wait()
+        return response
 
-        async def talk(url: str) -> None:
-            before, after = turns(ASKED, RESULT, stream=True)
-            first = await asyncio.to_thread(sent, url, "/chat/completions", before)
-            reply = await asyncio.to_thread(first.getresponse)
-            received = b""
-            while b'"finish_reason"' not in received:
-                received += await asyncio.to_thread(reply.read1, 10_000)
-            await asyncio.to_thread(post, url, "/chat/completions", after)
-            done.set()
-            await asyncio.to_thread(reply.read)
-            first.close()
+    async def talk(url: str) -> None:
+        before, after = turns(ASKED, RESULT, stream=True)
+        first = await asyncio.to_thread(sent, url, "/chat/completions", before)
+        reply = await asyncio.to_thread(first.getresponse)
+        received = b""
+        while b'"finish_reason"' not in received:
+            received += await asyncio.to_thread(reply.read1, 10_000)
+        await asyncio.to_thread(post, url, "/chat/completions", after)
+        done.set()
+        await asyncio.to_thread(reply.read)
+        first.close()
 
-        return await sailed(tmp_path, lingering, talk)
-
-    context = asyncio.run(main())
+    context = run_served(tmp_path, lingering, talk, DOWN)
     assert [(e.n, e.phase, e.fault) for e in context.trace if e.event_type == "tool_call"] == [(1, "done", "error")]
 
 
@@ -307,10 +282,9 @@ def fetched(folder: Path, path: str, second: dict[str, Any], *replies: dict[str,
             await asyncio.to_thread(get, url, path)
         await asyncio.to_thread(post, url, "/responses", second)
 
-    async def main() -> FakeContext:
-        return await sailed(folder, respond, talk)
-
-    return asyncio.run(main())
+    context = run_served(folder, respond, talk, DOWN)
+    assert context.troubles == []
+    return context
 
 
 @pytest.mark.parametrize("path", ["/responses/resp_1", "/responses/resp_1?stream=true&starting_after=1"])

@@ -11,11 +11,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from gateway_agent import run_scripted
 
-from gateway_trial import gateway_for
 from holdfast.model.codec import digest
 from holdfast.model.completion import ToolCall
-from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection
 from holdfast.planes.llm.codecs.request import ChatMessage, ModelRequest, ToolResult
 from holdfast.planes.llm.earlier_requests import CALLS_LIMIT, CHARACTERS_LIMIT, Attempts, EarlierCalls
@@ -118,15 +117,13 @@ def agent(url: str, kept_in: str) -> str:
 
 
 def answered(folder: Path, *faults: Injection, kept_in: str = "previous_response_id") -> tuple[str, FakeContext]:
-    (folder / "model.yaml").write_text(SCRIPT)
-    context = FakeContext(faults)
+    replies: list[str] = []
 
-    async def main() -> str:
-        models = {"*": ModelSpec("script", script="model.yaml")}
-        async with gateway_for(context, folder, models) as address:
-            return await asyncio.to_thread(agent, address.environ["OPENAI_BASE_URL"], kept_in)
+    async def main(url: str) -> None:
+        replies.append(await asyncio.to_thread(agent, url, kept_in))
 
-    return asyncio.run(main()), context
+    context = run_scripted(folder, SCRIPT, main, *faults)
+    return replies[0], context
 
 
 @pytest.mark.parametrize("kept_in", ["previous_response_id", "conversation"])

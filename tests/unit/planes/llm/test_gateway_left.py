@@ -15,10 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
-from upstream_server import serving
+from gateway_agent import run_scripted, run_served
 
-from gateway_trial import gateway_for
-from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection, Schedule
 from planes_kit import FakeContext
 
@@ -38,22 +36,17 @@ Client = Callable[[int, bytes], Awaitable[bytes]]
 
 def after(folder: Path, fault: Injection, client: Client, *, stream: bool = False) -> tuple[FakeContext, bytes]:
     """The trial after what a client does with one request, and what that got."""
-    (folder / "model.yaml").write_text("replies: [{text: one two three four}]")
-    context = FakeContext([fault])
+    received = b""
 
-    async def main() -> bytes:
-        models = {"*": ModelSpec("script", script="model.yaml")}
-        async with gateway_for(context, folder, models) as address:
-            at = urlsplit(address.environ["OPENAI_BASE_URL"])
-            body = BODY % (b"true" if stream else b"false")
-            head = f"POST {at.path}/chat/completions HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n".encode()
-            assert at.port is not None
-            received = await client(at.port, head + body)
-            while not context.trace:
-                await asyncio.sleep(0.005)
-        return received
+    async def agent(url: str) -> None:
+        nonlocal received
+        at, body = urlsplit(url), BODY % (b"true" if stream else b"false")
+        head = f"POST {at.path}/chat/completions HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+        assert at.port is not None
+        received = await client(at.port, head + body)
+        await asyncio.sleep(0.05)
 
-    return context, asyncio.run(asyncio.wait_for(main(), 10))
+    return run_scripted(folder, "replies: [{text: one two three four}]", agent, fault), received
 
 
 def drops(*, reset: bool) -> Client:
@@ -137,7 +130,7 @@ def sent(url: str, prompt: str, barrier: Barrier | None = None, *, stream: bool 
     if barrier is not None:
         barrier.wait()
     body = {"model": "m", "stream": stream, "messages": [{"role": "user", "content": prompt}]}
-    connection.request("POST", f"/{path}", json.dumps(body))
+    connection.request("POST", f"/{path}{PATH}", json.dumps(body))
     return connection
 
 
@@ -146,25 +139,7 @@ def post(url: str, prompt: str, barrier: Barrier | None = None) -> None:
         connection.getresponse().read()
 
 
-def overlapped(models: dict[str, ModelSpec], folder: Path, talk: Callable[[str], Awaitable[None]]) -> bool:
-    """Whether a trial is told that its calls overlapped."""
-
-    async def main() -> bool:
-        return await sailed(models, folder, talk)
-
-    return asyncio.run(main())
-
-
-async def sailed(models: dict[str, ModelSpec], folder: Path, talk: Callable[[str], Awaitable[None]]) -> bool:
-    context = FakeContext([NEVER])
-    async with gateway_for(context, folder, models) as address:
-        await talk(f"{address.environ['OPENAI_BASE_URL']}{PATH}")
-    return context.concurrent
-
-
-def scripted(folder: Path) -> dict[str, ModelSpec]:
-    (folder / "model.yaml").write_text("replies:\n  - text: hello\n", encoding="utf-8")
-    return {"*": ModelSpec(script="model.yaml")}
+SCRIPT = "replies: [{text: hello}]"
 
 
 def test_calls_sent_at_once_overlap_though_a_script_answers_each_at_once(tmp_path: Path) -> None:
@@ -172,8 +147,8 @@ def test_calls_sent_at_once_overlap_though_a_script_answers_each_at_once(tmp_pat
         barrier = Barrier(2)
         await asyncio.gather(*[asyncio.to_thread(post, url, prompt, barrier) for prompt in ("one", "two")])
 
-    models = scripted(tmp_path)
-    assert any(overlapped(models, tmp_path, talk) for _ in range(5)), "a busy machine may hold one of two threads back"
+    trials = (run_scripted(tmp_path, SCRIPT, talk, NEVER) for _ in range(5))
+    assert any(context.concurrent for context in trials), "a busy machine may hold one of two threads back"
 
 
 def test_calls_sent_one_after_the_other_do_not_overlap(tmp_path: Path) -> None:
@@ -181,19 +156,19 @@ def test_calls_sent_one_after_the_other_do_not_overlap(tmp_path: Path) -> None:
         for prompt in ("one", "two", "three"):
             await asyncio.to_thread(post, url, prompt)
 
-    assert not overlapped(scripted(tmp_path), tmp_path, talk)
+    assert not run_scripted(tmp_path, SCRIPT, talk, NEVER).concurrent
 
 
 def test_a_stream_that_has_said_all_is_over_though_its_end_is_not_yet_there(tmp_path: Path) -> None:
-    assert not asyncio.run(_lingering(tmp_path, b"data: [DONE]\n\n", "stop"))
+    assert not _linger(tmp_path, b"data: [DONE]\n\n", "stop")
 
 
 def test_a_stream_that_is_still_speaking_is_not_over(tmp_path: Path) -> None:
-    assert asyncio.run(_lingering(tmp_path, b"", None))
+    assert _linger(tmp_path, b"", None)
 
 
-async def _lingering(folder: Path, end: bytes, finish: str | None) -> bool:
-    """A second call while the first stream stays open."""
+def _linger(folder: Path, end: bytes, finish: str | None) -> bool:
+    """Whether a second call overlaps with a first one whose stream stays open."""
     done = asyncio.Event()
 
     async def lingering(request: web.Request) -> web.StreamResponse:
@@ -214,7 +189,4 @@ async def _lingering(folder: Path, end: bytes, finish: str | None) -> bool:
         await second
         first.close()
 
-    async with serving() as server:
-        server.respond = lingering
-        models = {"*": ModelSpec("openai", base_url=f"{server.url}/v1", api_key="sk-own")}
-        return await sailed(models, folder, talk)
+    return run_served(folder, lingering, talk, NEVER).concurrent

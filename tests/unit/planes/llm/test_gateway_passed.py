@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from upstream_server import Server, serving
+from gateway_agent import Respond, run_served
 
 from gateway_trial import gateway_for
 from golden_words import Golden
@@ -24,7 +24,6 @@ from holdfast.planes.llm.call_record import read_usage
 from holdfast.planes.site_planes import PlaneSettings, SitePlanes
 from planes_kit import FakeContext
 
-Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
 ASKED = b'{"model": "m", "stream": true, "messages": [{"role": "user", "content": "hello"}]}'
 
 
@@ -33,30 +32,22 @@ def asked(
 ) -> TraceEvent:
     """The event of one request; with `hold_s` the client reads nothing and is there for so long."""
 
-    async def main() -> TraceEvent:
-        context = FakeContext()
-        async with serving() as server:
-            assert isinstance(server, Server)
-            server.respond = respond
-            models = {"*": ModelSpec("openai", base_url=f"{server.url}/v1", api_key="sk-own", input_usd=1.0)}
-            client = Upstreams()
-            try:
-                async with gateway_for(context, folder, models) as address:
-                    url = f"{address.environ['OPENAI_BASE_URL']}{path}"
-                    sending: Awaitable[UpstreamReply] = client.send(
-                        method, url, [("content-type", "application/json")], body
-                    )
-                    if hold_s is None:
-                        await (await sending).read(100_000)
-                    else:
-                        task = asyncio.ensure_future(sending)
-                        await asyncio.sleep(hold_s)
-                        task.cancel()
-            finally:
-                await client.close()
-        return context.trace[0]
+    async def agent(url: str) -> None:
+        client = Upstreams()
+        sending: Awaitable[UpstreamReply] = client.send(
+            method, f"{url}{path}", [("content-type", "application/json")], body
+        )
+        try:
+            if hold_s is None:
+                await (await sending).read(100_000)
+            else:
+                task = asyncio.ensure_future(sending)
+                await asyncio.sleep(hold_s)
+                task.cancel()
+        finally:
+            await client.close()
 
-    return asyncio.run(main())
+    return run_served(folder, respond, agent).trace[0]
 
 
 async def listed(request: web.Request) -> web.StreamResponse:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from aiohttp import web
-from upstream_server import Server, serving
+from gateway_agent import Respond, run_scripted, run_served
 
 from gateway_trial import gateway_for
 from golden_words import Golden
@@ -19,7 +19,6 @@ from holdfast.model.model_spec import ModelSpec
 from holdfast.model.scenario import Injection
 from planes_kit import FakeContext
 
-Respond = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PAGE = "<!DOCTYPE html><html><body>Please sign in to the hotel's network</body></html>"
 GOOD = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}]}
 
@@ -39,33 +38,30 @@ def after(
     leave_s: float | None = None,
 ) -> FakeContext:
     """The trial after one request for each way to respond; with `leave_s` the client waits no longer than that."""
-    context = FakeContext(faults)
+    remaining = iter(responds)
 
-    async def main() -> None:
-        async with serving() as server:
-            assert isinstance(server, Server)
-            models = {"*": ModelSpec("openai", base_url=f"{server.url}/v1", api_key="sk-own")}
-            client = Upstreams()
+    async def respond(request: web.Request) -> web.StreamResponse:
+        return await next(remaining)(request)
+
+    async def agent(url: str) -> None:
+        for _ in responds:
             try:
-                async with gateway_for(context, folder, models) as address:
-                    url = f"{address.environ['OPENAI_BASE_URL']}{path}"
-                    kind = [("content-type", "application/json")]
+                await ask(url + path, body(stream=stream), leave_s)
+            except TimeoutError:
+                await asyncio.sleep(0.4)  # upstream answers while the trial goes on
 
-                    async def ask() -> None:
-                        with contextlib.suppress(UpstreamFailed):  # what a client sees of a lost connection
-                            await (await client.send("POST", url, kind, body(stream=stream))).read(100_000)
+    return run_served(folder, respond, agent, *faults)
 
-                    for respond in responds:
-                        server.respond = respond
-                        try:
-                            await asyncio.wait_for(ask(), leave_s)
-                        except TimeoutError:
-                            await asyncio.sleep(0.4)  # upstream answers while the trial goes on
-            finally:
-                await client.close()
 
-    asyncio.run(main())
-    return context
+async def ask(url: str, data: bytes, leave_s: float | None = None) -> None:
+    client = Upstreams()
+    try:
+        with contextlib.suppress(UpstreamFailed):  # what a client sees of a lost connection
+            async with asyncio.timeout(leave_s):
+                reply = await client.send("POST", url, [("content-type", "application/json")], data)
+                await reply.read(100_000)
+    finally:
+        await client.close()
 
 
 def says(status: int, text: str, kind: str = "application/json") -> Respond:
@@ -92,11 +88,8 @@ async def late(request: web.Request) -> web.StreamResponse:
 
 @pytest.mark.parametrize("bad", [gone, says(500, "{}"), says(401, "{}"), says(200, PAGE, "text/html")])
 def test_an_upstream_that_fails_is_unreached_until_it_answers(tmp_path: Path, bad: Respond) -> None:
-    failed = after(tmp_path, [good, bad])
-    assert failed.troubles
-    recovered = after(tmp_path, [bad, good])
-    assert recovered.troubles
-    assert recovered.troubles
+    assert after(tmp_path, [good, bad]).troubles
+    assert after(tmp_path, [bad, good]).troubles
 
 
 @pytest.mark.parametrize("mode", ["rate_limit", "server_error", "stream_cut", "timeout", "empty"])
@@ -126,7 +119,6 @@ def test_a_page_where_a_reply_of_a_model_should_be_names_the_address_and_what_ca
 def test_a_reply_that_nobody_can_read_is_no_doing_of_the_agents(tmp_path: Path, text: str, stream: bool) -> None:
     context = after(tmp_path, [says(200, text)], stream=stream)
     assert len(context.troubles) == 1
-    assert context.troubles
 
 
 def test_a_refusal_in_the_providers_own_words_is_the_agents_to_meet(tmp_path: Path) -> None:
@@ -137,7 +129,6 @@ def test_a_refusal_in_the_providers_own_words_is_the_agents_to_meet(tmp_path: Pa
 def test_a_model_that_the_provider_does_not_know_is_no_doing_of_the_agents(tmp_path: Path, golden: Golden) -> None:
     unknown = says(404, '{"error": {"message": "the model m does not exist"}}')
     (why,) = after(tmp_path, [unknown]).troubles
-    golden(why)
     golden(why)
     assert after(tmp_path, [unknown], path="/files").troubles == []
 
@@ -162,25 +153,12 @@ def test_the_ledger_says_in_plain_words_what_would_have_come(tmp_path: Path) -> 
     assert met.would.startswith("the model at http://127.0.0.1:")
 
 
-def test_a_delay_that_the_users_own_script_asks_for_is_the_agents_to_meet(tmp_path: Path) -> None:
-    (tmp_path / "model.yaml").write_text("replies: [{text: hi, delay_ms: 2000}]")
-    context = FakeContext()
+def test_a_delay_of_the_users_own_script_is_not_a_silent_upstream(tmp_path: Path) -> None:
+    async def agent(url: str) -> None:
+        with contextlib.suppress(TimeoutError):
+            await ask(f"{url}/chat/completions", body(), 0.2)
 
-    async def main() -> None:
-        models = {"*": ModelSpec("script", script="model.yaml")}
-        client = Upstreams()
-        try:
-            async with gateway_for(context, tmp_path, models) as address:
-                url = f"{address.environ['OPENAI_BASE_URL']}/chat/completions"
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(
-                        client.send("POST", url, [("content-type", "application/json")], body()), 0.2
-                    )
-        finally:
-            await client.close()
-
-    asyncio.run(main())
-    (event,) = context.trace
+    (event,) = run_scripted(tmp_path, "replies: [{text: hi, delay_ms: 2000}]", agent).trace
     assert (event.error_type, event.waited_ms) == ("client_gone", 0.0)
 
 
