@@ -9,7 +9,7 @@ from msgspec import Struct
 from quality_run import HUNTS, hunt_spec, lay_out
 
 
-class HuntUse(Struct, frozen=True):
+class PlantedCase(Struct, frozen=True):
     """An agent of `hunts/`, and the smallest cause that a hunt must find."""
 
     name: str
@@ -19,9 +19,9 @@ class HuntUse(Struct, frozen=True):
 
 
 CASES = (
-    HuntUse("charges_again", "charges-once", {("charge", 1): "lost_reply"}),
-    HuntUse("trusts_the_fallback", "its-own-price", {("price_list", 2): "stale", ("archive", 1): "*"}),
-    HuntUse(
+    PlantedCase("charges_again", "charges-once", {("charge", 1): "lost_reply"}),
+    PlantedCase("trusts_the_fallback", "its-own-price", {("price_list", 2): "stale", ("archive", 1): "*"}),
+    PlantedCase(
         "hides_a_timeout",
         "tells-the-truth",
         {("first_hotel", 1): "*", ("second_hotel", 1): "*", ("cancel_flight", 1): "timeout"},
@@ -37,7 +37,7 @@ def every_case() -> pytest.MarkDecorator:
 
 
 @every_case()
-def test_the_defect_is_found_with_no_fault_too_many(case: HuntUse, tmp_path: Path) -> None:
+def test_the_defect_is_found_with_no_fault_too_many(case: PlantedCase, tmp_path: Path) -> None:
     found = hunt_spec(lay_out(case.name, "defect", tmp_path, HUNTS), len(case.faults), MAX_TRIALS)
     assert {rule for cause in found.causes for rule in cause.rules} == {case.rule}
     smallest = min(found.causes, key=lambda cause: len(cause.faults))
@@ -48,7 +48,7 @@ def test_the_defect_is_found_with_no_fault_too_many(case: HuntUse, tmp_path: Pat
 
 
 @every_case()
-def test_nothing_is_found_in_the_twin(case: HuntUse, tmp_path: Path) -> None:
+def test_nothing_is_found_in_the_twin(case: PlantedCase, tmp_path: Path) -> None:
     found = hunt_spec(lay_out(case.name, "twin", tmp_path, HUNTS), len(case.faults), MAX_TRIALS)
     assert (found.causes, found.flaky) == ((), ())
     assert found.coverage.points.held > 0

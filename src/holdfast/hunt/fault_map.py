@@ -139,7 +139,7 @@ class TriedFaults:
         fired = {fault.index for fault in seen.ledger}
         self._silent += [(one, 1) for index, one in enumerate(scenario.injections) if index not in fired]
 
-    def state(self, site: CallSite, mode: str) -> SiteMode:
+    def get_state(self, site: CallSite, mode: str) -> SiteMode:
         """Return the known state of a mode at a site."""
         key = site, mode
         if key in self._failed:
@@ -149,7 +149,7 @@ class TriedFaults:
         unmet = self._unmet[key] + sum(n for one, n in self._silent if one.mode == mode and _can_fire_at(one, site))
         return SiteMode("not met", unmet) if unmet else SiteMode("open")
 
-    def met(self) -> dict[CallSite, list[str]]:
+    def list_met_modes(self) -> dict[CallSite, list[str]]:
         """By site: the modes that were met in trials that say something about them."""
         sites: dict[CallSite, list[str]] = {}
         for site, mode in self._held | self._failed:
@@ -164,12 +164,12 @@ def _locate_fault(fault: FaultMet, scenario: Scenario, traced: dict[tuple[str, s
             return None
         injection = scenario.injections[fault.index]
         if fault.plane == "world":
-            return CallSite(BOUNDARY, "*", _write(injection))
+            return CallSite(BOUNDARY, "*", _get_write_number(injection))
         return CallSite(_choose_service_plane(injection), fault.target, fault.call)
     return traced.get((fault.plane, fault.target, fault.call))
 
 
-def _write(injection: Injection) -> int:
+def _get_write_number(injection: Injection) -> int:
     """Return the write that a fault of the world comes after."""
     return int((injection.settings.get("after_event") or {}).get("write", ANY_TIME))
 
@@ -182,7 +182,7 @@ def _choose_service_plane(injection: Injection) -> str:
 def _can_fire_at(injection: Injection, site: CallSite) -> bool:
     """Whether a fault could have fired at the site."""
     if injection.plane == "world":
-        return site.plane == BOUNDARY and site.ordinal == _write(injection)
+        return site.plane == BOUNDARY and site.ordinal == _get_write_number(injection)
     if injection.schedule.on_call not in (None, site.ordinal):
         return False
     if injection.match_url is not None:
@@ -201,15 +201,15 @@ def build_fault_map(planner: HuntPlanner, tried: TriedFaults) -> FaultMap:
         for number, site in enumerate(hunt.points.sites):
             modes = (one.injection.mode for one in hunt.points.all if one.site == number)
             ladders.setdefault(site.call, {}).update(dict.fromkeys(modes))
-    met = tried.met()
+    met = tried.list_met_modes()
     at_any_time = CallSite(BOUNDARY, "*", ANY_TIME)
     if at_any_time in met:
         ladders[at_any_time] = {}
     rows = []
     for call, ladder in ladders.items():
-        states = {mode: tried.state(call, mode) for mode in ladder}
+        states = {mode: tried.get_state(call, mode) for mode in ladder}
         others = sorted(mode for mode in met.get(call, ()) if mode not in ladder)
-        states |= {mode: replace(tried.state(call, mode), extra=True) for mode in others}
+        states |= {mode: replace(tried.get_state(call, mode), extra=True) for mode in others}
         rows.append(MapRow(call.plane, call.target, call.ordinal, states))
     every = [one for row in rows for one in row.modes.values()]
     counts = Counter(one.state for one in every if not one.extra)

@@ -40,7 +40,7 @@ class _Texts:
     def __init__(self) -> None:
         self.text: dict[str, str] = {}
 
-    def values(self, text: str) -> frozenset[str]:
+    def digest_values(self, text: str) -> frozenset[str]:
         digests = {fingerprint(value): spelled for value, spelled in followed_values(text).items()}
         for digest, spelled in digests.items():
             self.text.setdefault(digest, spelled)
@@ -76,7 +76,7 @@ def _find_feeds(observation: Observation, steps: Iterable[_Step], texts: _Texts)
     A value counts for the first reply that brought it. What the agent was asked, or had sent before that reply came,
     it did not learn from the reply.
     """
-    known = {value for turn in observation.turns for value in texts.values(turn.asked)}
+    known = {value for turn in observation.turns for value in texts.digest_values(turn.asked)}
     source: dict[str, int] = {}
     feeds: dict[_Key, set[str]] = {}
 
@@ -97,8 +97,8 @@ def _find_feeds(observation: Observation, steps: Iterable[_Step], texts: _Texts)
                 source.setdefault(value, step.site)
     for event in observation.audit:
         feed(_collect_new_content(event, texts), None, "file", str(event.details.get("path", "")))
-    feed({value for turn in observation.turns for value in texts.values(turn.text or "")}, None, "answer")
-    yield from (_feed(key, values, texts.text) for key, values in sorted(feeds.items(), key=_order))
+    feed({value for turn in observation.turns for value in texts.digest_values(turn.text or "")}, None, "answer")
+    yield from (_build_flow(key, values, texts.text) for key, values in sorted(feeds.items(), key=_get_sort_key))
 
 
 def _list_steps(observation: Observation, texts: _Texts) -> Iterator[_Step]:
@@ -113,9 +113,9 @@ def _list_steps(observation: Observation, texts: _Texts) -> Iterator[_Step]:
             yield _Step(exchange.until, site, frozenset(exchange.received), False)
     for number, (events, _) in enumerate(number_logical_calls(observation.trace), len(services)):
         for event in events:
-            yield _Step(event.ts, number, texts.values(_collect_arguments(event)), True)
+            yield _Step(event.ts, number, texts.digest_values(_collect_arguments(event)), True)
             if not event.failed:
-                received = texts.values(f"{event.output}\n{event.reply}")
+                received = texts.digest_values(f"{event.output}\n{event.reply}")
                 yield _Step(event.ts + event.duration_ms / 1000, number, received, False)
 
 
@@ -131,14 +131,14 @@ def _collect_new_content(event: AuditEvent, texts: _Texts) -> frozenset[str]:
     """Return the content that a change added to a file."""
     if event.type != "file_write" or event.texts is None or not event.texts.after:
         return frozenset()
-    return texts.values(event.texts.after) - texts.values(event.texts.before or "")
+    return texts.digest_values(event.texts.after) - texts.digest_values(event.texts.before or "")
 
 
-def _order(entry: tuple[_Key, set[str]]) -> tuple[int, bool, int, str, str]:
+def _get_sort_key(entry: tuple[_Key, set[str]]) -> tuple[int, bool, int, str, str]:
     source, target, kind, name = entry[0]
     return source, target is None, target or 0, kind, name
 
 
-def _feed(key: _Key, values: Iterable[str], text: Mapping[str, str]) -> DataFlow:
+def _build_flow(key: _Key, values: Iterable[str], text: Mapping[str, str]) -> DataFlow:
     known: Sequence[str] = sorted(text[value] for value in values if value in text)
     return DataFlow(*key, tuple(value[:VALUE_KEPT] for value in known[:VALUES_SHOWN]))

@@ -84,7 +84,7 @@ class OpenWork:
             plan, value = self._build_best_plan()
             if value <= (least or WORTH_A_TRIAL):
                 break
-            plan = self.trials.ways.build_own_plan(plan, self._avoid(plan))
+            plan = self.trials.ways.build_own_plan(plan, self._find_points_to_avoid(plan))
             if len(self.trials.of_plan.get(plan, ())) < len(self.trials.held):
                 plans.append(plan)
             self.open &= ~plan
@@ -92,7 +92,7 @@ class OpenWork:
                 self.pairs[number] = self.pairs.get(number, 0) & ~plan
         return plans or ([] if least else list(self._settle())[:count])
 
-    def _avoid(self, plan: Plan) -> int:
+    def _find_points_to_avoid(self, plan: Plan) -> int:
         return self._closed.failing.find_conflicting(plan) | self.trials.find_masked(plan)
 
     def _choose_singles(self) -> list[Plan]:
@@ -102,7 +102,10 @@ class OpenWork:
         ways = [ways[0] for ways in all_ways if ways and ways[0].bit_count() > 1]
         singles = dict.fromkeys(1 << number for way in ways for number in list_bits(way))
         masked = [1 << number for number in list_bits(self.open) if self.trials.missed_again[number]]
-        plans = [*singles, *(self.trials.ways.build_own_plan(point, self._avoid(point)) for point in masked)]
+        plans = [
+            *singles,
+            *(self.trials.ways.build_own_plan(point, self._find_points_to_avoid(point)) for point in masked),
+        ]
         return [plan for plan in dict.fromkeys(plans) if plan not in self.trials.of_plan]
 
     def _settle(self) -> Iterator[Plan]:
@@ -119,7 +122,9 @@ class OpenWork:
             if (pair & self.trials.ways.late).bit_count() == 1 and not self.trials.ways.complete(pair)
         ]
         singles = [1 << number for number in list_bits(open_points)]
-        untried += [self.trials.ways.build_own_plan(points, self._avoid(points)) for points in (*singles, *pairs)]
+        untried += [
+            self.trials.ways.build_own_plan(points, self._find_points_to_avoid(points)) for points in (*singles, *pairs)
+        ]
         yield from (plan for plan in dict.fromkeys(untried) if plan not in self.trials.of_plan)
 
     def _list_open(self, *, guessing: bool = False) -> int:
@@ -135,7 +140,7 @@ class OpenWork:
                 self.open &= ~points
         self.pairs = {}
         for number in self._weigh_points(usable):
-            self.pairs[number] = self._open_pairs(number, usable, guessing) if self._order > 1 else 0
+            self.pairs[number] = self._find_open_pairs(number, usable, guessing) if self._order > 1 else 0
         weighed = sum(1 << number for number in self.pairs)
         for number in self.pairs:
             self.pairs[number] &= weighed
@@ -150,7 +155,7 @@ class OpenWork:
         points, held = self.trials.points, self.trials.held[self._level]
         return sorted(numbers, key=lambda number: (held >> number & 1, -points[number].weight, number))[:MOST_POINTS]
 
-    def _open_pairs(self, number: int, usable: int, guessing: bool) -> int:
+    def _find_open_pairs(self, number: int, usable: int, guessing: bool) -> int:
         trials = self.trials
         closed = trials.classes.held_with[number] if self._level == 0 else trials.held_with[self._level][number]
         closed |= trials.at_site[trials.points[number].site]
@@ -188,7 +193,7 @@ class OpenWork:
         for number in self.pairs:
             self.pairs[number] &= ~self.trials.find_masked(1 << number)
 
-    def _by_site(self) -> dict[int, list[int]]:
+    def _group_by_site(self) -> dict[int, list[int]]:
         """By site: the points that are open or have open pairs."""
         by_site: dict[int, list[int]] = {}
         for number, others in self.pairs.items():
@@ -207,7 +212,7 @@ class OpenWork:
         """
         # The best plan of all would need a look at every combination, 9^6 at six sites of eight modes. Improving one
         # site at a time looks at 48 in each pass, and two or three passes are enough: later ones gain less than 2 %.
-        sites = self._by_site()
+        sites = self._group_by_site()
         seeds = {site: max(numbers, key=lambda n: (self._count_open_pairs(n), -n)) for site, numbers in sites.items()}
         chosen: dict[int, int] = {}
         total = 0.0
@@ -278,6 +283,6 @@ class OpenWork:
         """Whether the plan may contain the point: it must not be known to fail, and the agent must get to the site."""
         with_it = plan | 1 << number
         if with_it & self.trials.ways.late:
-            with_it = self.trials.ways.complete(with_it, self._avoid(with_it))
+            with_it = self.trials.ways.complete(with_it, self._find_points_to_avoid(with_it))
         added = with_it & ~plan
         return bool(with_it) and not any(sets.contains(with_it, added) for sets in (self._closed.failing, self._guess))

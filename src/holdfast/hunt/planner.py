@@ -191,7 +191,7 @@ class HuntPlanner:
         self.noisy = not all(one.scripted for one in self.calm) or any(
             len({describe_shape(one) for one in group.trials}) > 1 for group in groups
         )
-        self.unstable = tuple(site for group in groups for site in _count_unstable_sites(group.trials))
+        self.unstable = tuple(site for group in groups for site in _find_unstable_sites(group.trials))
         if self.options.shrink:
             for form in self.options.shrink:
                 calm = [one.trials for one in groups if (one.task, one.params) == (form.task, form.params)]
@@ -258,7 +258,7 @@ class HuntPlanner:
                     return ()
                 if self._broken_rounds >= BROKEN_ROUNDS:  # is it these faults, or Holdfast and its provider?
                     hunt.plans = [0]
-                    return self._round(hunt, hunt.plans)
+                    return self._build_trials(hunt, hunt.plans)
                 if self.noisy:
                     hunt.search.expect_noise()
                 hunt.plans = hunt.ask(outcomes)
@@ -268,7 +268,7 @@ class HuntPlanner:
                 if self.options.only_known:
                     hunt.plans = self._list_known_plans(hunt)
                 if hunt.plans:
-                    return self._round(hunt, hunt.plans)
+                    return self._build_trials(hunt, hunt.plans)
             if self.options.shrink and hunt.search.causes:
                 break  # a simpler form of the trial fails, too
         is_observed = any(one.outcome.plan for hunt in self.hunts for one in hunt.tried)
@@ -304,7 +304,7 @@ class HuntPlanner:
         earlier = [] if hunt.tried or self._waiting else [*hunt.calm, *self._list_joined(hunt)]
         outcomes = []
         for one in (*earlier, *trials):
-            self._join(hunt, one)
+            self._add_late_sites(hunt, one)
             trial = self._waiting.get(one.trial)
             if one.error:
                 hunt.breaks[hunt.points.build_plan(trial.scenario)[0] if trial else 0] += 1
@@ -329,7 +329,7 @@ class HuntPlanner:
             self._waiting[trial.id] = trial
         return [one for _, one in joined]
 
-    def _join(self, hunt: TaskHunt, one: JudgedTrial) -> None:
+    def _add_late_sites(self, hunt: TaskHunt, one: JudgedTrial) -> None:
         """Add sites that only a fault brings about: retries and fallbacks."""
         if self.options.shrink or self.options.only_known:
             return
@@ -340,7 +340,7 @@ class HuntPlanner:
                 if added:
                     hunt.search.add_points(added)
 
-    def _round(self, hunt: TaskHunt, plans: Iterable[Plan]) -> Sequence[Trial]:
+    def _build_trials(self, hunt: TaskHunt, plans: Iterable[Plan]) -> Sequence[Trial]:
         trials = []
         for plan in plans:
             trial = self._build_trial(hunt, hunt.points.build_scenario(plan), hunt.repeats[plan])
@@ -369,7 +369,7 @@ def _has_failed(one: JudgedTrial, rule: str) -> bool:
     return any(verdict.rule == rule and verdict.outcome == "fail" for verdict in one.verdicts)
 
 
-def _count_unstable_sites(trials: Sequence[JudgedTrial]) -> list[CallSite]:
+def _find_unstable_sites(trials: Sequence[JudgedTrial]) -> list[CallSite]:
     counts = Counter(call for one in trials for call in one.calls)
     return sorted(
         (call for call, count in counts.items() if count < len(trials)),

@@ -82,7 +82,7 @@ class Points:
         """Sites that have all the points of their ladder. Those of a known cause may have only some."""
         self._by_content: dict[bytes, int] = {}
 
-    def number(self, call: CallSite) -> int | None:
+    def find_site(self, call: CallSite) -> int | None:
         """Return the number of a site; None if it is not known."""
         return self._numbers.get((call.plane, call.target, call.ordinal))
 
@@ -118,7 +118,7 @@ class Points:
     def _add_fault(self, form: Injection, injection: Injection) -> Point:
         """Add a form of a fault at the site of the fault itself."""
         plane = "http" if injection.match_url else injection.plane
-        at = CallSite(plane, injection.match_url or injection.target, _format_ordinal(injection))
+        at = CallSite(plane, injection.match_url or injection.target, _get_ordinal(injection))
         number = self._numbers.setdefault((at.plane, at.target, at.ordinal), len(self.sites))
         if number == len(self.sites):
             self.sites.append(HuntSite(at))
@@ -142,7 +142,7 @@ class Points:
         numbers = [self._by_content[_encode_content(injection)] for injection in scenario.injections]
         met = {numbers[one.index] for one in trial.ledger if one.effect == "met" and one.index < len(numbers)}
         made = (*trial.calls, *list_boundaries(trial))
-        reached = {number for call in made if (number := self.number(call)) is not None}
+        reached = {number for call in made if (number := self.find_site(call)) is not None}
         return sum(1 << number for number in met), sum(1 << number for number in reached)
 
     def count_steps(self, met: int, trial: JudgedTrial) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ class Points:
     def _list_modes(self, site: HuntSite) -> Iterator[tuple[Injection, HuntUse]]:
         sweep = bool(self._modes)
         for plane in _FAMILIES.get(site.call.plane, ()):
-            for mode, how in ladder(plane):
+            for mode, how in list_ladder(plane):
                 if sweep and not (mode in self._modes and (site.write or site.call.plane == "transaction")):
                     continue
                 injection = place_fault(site.call, plane, mode, how)
@@ -194,10 +194,10 @@ class Points:
             separate=site.write or how.writes,
             works=how.writes,
             common=how.common,
-            outage=_number([injection.plane, injection.target, injection.match_url, how.settings, injection.mode])
+            outage=_make_key([injection.plane, injection.target, injection.match_url, how.settings, injection.mode])
             if how.lasting
             else 0,
-            key=_number(injection.content),
+            key=_make_key(injection.content),
         )
 
 
@@ -220,7 +220,7 @@ def list_boundaries(trial: JudgedTrial) -> Iterator[CallSite]:
 
 
 @cache
-def ladder(plane: Plane) -> tuple[tuple[str, HuntUse], ...]:
+def list_ladder(plane: Plane) -> tuple[tuple[str, HuntUse], ...]:
     """Return the modes of a family that hunts use, from weak to strong."""
     modes = plugins.list_names(f"faults.{plane}")
     uses = [(mode, how) for mode in modes for how in plugins.get_fault_traits(plane, mode).hunted]
@@ -230,7 +230,7 @@ def ladder(plane: Plane) -> tuple[tuple[str, HuntUse], ...]:
 def list_sweep_modes() -> list[str]:
     """Return the modes that a sweep of writes can use."""
     families = {family for families in _FAMILIES.values() for family in families}
-    return sorted({mode for family in families for mode, how in ladder(family) if how.writes})
+    return sorted({mode for family in families for mode, how in list_ladder(family) if how.writes})
 
 
 def build_full_scenario() -> Scenario:
@@ -240,7 +240,7 @@ def build_full_scenario() -> Scenario:
         place_fault(CallSite(plane, "*", 1), family, mode, how)
         for plane, families in planes.items()
         for family in families
-        for mode, how in ladder(family)
+        for mode, how in list_ladder(family)
     ]
     return Scenario("hunt", tuple(replace(one, match_url="*") if one.match_url else one for one in faults))
 
@@ -259,17 +259,17 @@ def describe_fault(injection: Injection) -> dict[str, Any]:
     """Return a fault in the form that a hunt's JSON uses."""
     schedule = to_builtins(injection.schedule)
     target = injection.match_url or injection.target
-    on_call = {"on_call": _format_ordinal(injection)}
+    on_call = {"on_call": _get_ordinal(injection)}
     head = {"plane": injection.plane, "target": target, **on_call, "mode": injection.mode}
     return {**head, **injection.settings, **schedule}
 
 
-def _format_ordinal(injection: Injection) -> int:
+def _get_ordinal(injection: Injection) -> int:
     schedule, event = injection.schedule, injection.settings.get("after_event")
     return event["write"] if event else schedule.on_call or (schedule.after_calls or 0) + 1
 
 
-def _number(content: object) -> int:
+def _make_key(content: object) -> int:
     return int(digest(encode_canonical(content)), 16)
 
 

@@ -198,7 +198,7 @@ class Search:
         if self._order < 3:
             return []
         self._triples.read(self.trials.outcomes)
-        return OpenTriples(self.trials, closed, guess, own, self._triples).plans(size)
+        return OpenTriples(self.trials, closed, guess, own, self._triples).choose_plans(size)
 
 
 def count_runs_for_fixed(noisy: bool) -> int:

@@ -51,7 +51,7 @@ class OpenTriples:
         self._planned: dict[Plan, int] = {}
         """By pair: the points that a plan of this round has together with it."""
 
-    def plans(self, count: int) -> list[Plan]:
+    def choose_plans(self, count: int) -> list[Plan]:
         """Return plans that each begin with an open triple and add points that cover more open triples.
 
         A triple that a larger plan with it did not meet is tried by itself. After that it is not tried again.

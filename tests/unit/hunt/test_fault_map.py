@@ -35,11 +35,11 @@ def test_faults_of_services_and_of_the_world_count(fault: Injection, site: CallS
     target = "world" if fault.plane == "world" else fault.target
     met = FaultMet(0, fault.plane, target, fault.mode, 2)
     for result in ("held", "failed"):
-        assert tried(result, [met], fault).state(site, fault.mode).state == result  # type: ignore[arg-type]
-    assert tried("unjudged", [met], fault).state(site, fault.mode).state == "open"
+        assert tried(result, [met], fault).get_state(site, fault.mode).state == result  # type: ignore[arg-type]
+    assert tried("unjudged", [met], fault).get_state(site, fault.mode).state == "open"
     unmet = FaultMet(0, fault.plane, target, fault.mode, 2, "no_effect")
-    assert tried("held", [unmet], fault).state(site, fault.mode).state == "not met"
-    assert tried("held", [], fault).state(site, fault.mode).state == "not met"
+    assert tried("held", [unmet], fault).get_state(site, fault.mode).state == "not met"
+    assert tried("held", [], fault).get_state(site, fault.mode).state == "not met"
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_faults_of_services_and_of_the_world_count(fault: Injection, site: CallS
 )
 def test_a_fault_that_never_fired_was_not_met(fault: Injection, site: CallSite) -> None:
     found = tried("held", [], fault)
-    assert found.state(site, fault.mode).state == "not met"
-    assert found.state(CallSite("tool", "other", 1), fault.mode).state == "open"
+    assert found.get_state(site, fault.mode).state == "not met"
+    assert found.get_state(CallSite("tool", "other", 1), fault.mode).state == "open"
 
 
 def test_a_fault_on_a_retry_counts_for_the_call() -> None:
@@ -65,12 +65,12 @@ def test_a_fault_on_a_retry_counts_for_the_call() -> None:
     )
     fault = Injection("llm", "*", "rate_limit")
     found = tried("held", [FaultMet(0, "llm", "gpt", "rate_limit", 2, retry=1)], fault, trace=trace)
-    assert found.state(CallSite("llm", "*", 1), "rate_limit").state == "held"
-    assert found.state(CallSite("llm", "*", 2), "rate_limit").state == "open"
+    assert found.get_state(CallSite("llm", "*", 1), "rate_limit").state == "held"
+    assert found.get_state(CallSite("llm", "*", 2), "rate_limit").state == "open"
 
 
 def test_two_faults_that_failed_together_say_nothing_about_each() -> None:
     faults = Injection("service", "db", "reset_peer"), Injection("world", "*", "disk_full")
     ledger = [FaultMet(0, "service", "db", "reset_peer", 2), FaultMet(1, "world", "world", "disk_full", 1)]
     found = tried("failed", ledger, *faults)
-    assert (found.state(CONNECTION, "reset_peer").state, found.met()) == ("open", {})
+    assert (found.get_state(CONNECTION, "reset_peer").state, found.list_met_modes()) == ("open", {})
