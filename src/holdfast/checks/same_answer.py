@@ -10,7 +10,13 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from holdfast.checks.state.judging import Vote, build_markers, find_median_vote, request_vote, truncate_input
+from holdfast.checks.state.judging import (
+    ModelOpinion,
+    build_markers,
+    find_median_vote,
+    request_vote,
+    truncate_input,
+)
 from holdfast.checks.state.recorded import NOT_RECORDED, build_evidence, read_evidence
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError
@@ -42,14 +48,6 @@ You have no tools. Answer with one JSON object and nothing else:
 {"score": <a number from 0 to 1>, "passed": <true or false>, "reason": "<one or two sentences>"}
 A score of 1 means that all of the second answer follows from the first, 0 that a part of it contradicts the first or \
 that much of it is not stated there."""
-
-
-class ModelOpinion(Struct, frozen=True, omit_defaults=True):
-    """A model's votes on one turn."""
-
-    votes: tuple[Vote, ...] = ()
-    model: str = ""
-    notes: tuple[str, ...] = ()
 
 
 class ComparedTurns(Struct, frozen=True):
@@ -88,7 +86,7 @@ async def _ask_both_ways(pair: tuple[str, str], ask: Ask, model: str, votes: int
     ]
     lower = tuple(min((vote for _, vote in both), key=lambda vote: vote.score) for both in scores)
     notes = tuple(dict.fromkeys(note for both in scores for advice, _ in both for note in advice.notes))
-    return ModelOpinion(lower, scores[0][0][0].model, notes)
+    return ModelOpinion(votes=lower, model=scores[0][0][0].model, notes=notes)
 
 
 def decide_by_model(exhibit: Exhibit, question: Sequence[Any], what: str, threshold: float) -> Finding:
@@ -106,16 +104,11 @@ def decide_by_model(exhibit: Exhibit, question: Sequence[Any], what: str, thresh
         "method": "model",
         "similarity": round(score, 4),
         "threshold": threshold,
-        **_describe_opinion(opinions[at]),
+        **opinions[at].details,
     }
     passed = score >= threshold - 1e-9
     code = "answer-alike" if passed else "answer-differs"
     return Finding(passed, f"{how if passed else f'only {how}'}{why}", code, details=details)
-
-
-def _describe_opinion(opinion: ModelOpinion) -> dict[str, Any]:
-    votes = [{"score": vote.score, "reason": vote.reason} for vote in opinion.votes]
-    return {"model": opinion.model, "votes": votes, **({"notes": list(opinion.notes)} if opinion.notes else {})}
 
 
 _Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]

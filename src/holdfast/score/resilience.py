@@ -198,7 +198,7 @@ def score_contract(tally: Tally, options: ScoreOptions) -> tuple[Score, tuple[Re
         value=_round_score(sums.score),
         interval=_compute_interval(tally, summary),
         calm=_round_score(summary.calm.score),
-        chaos=_round_score(summary.chaos.score),
+        chaos=_round_score(summary.sum_weights("chaos").score),
         rules=len(summary.rules),
         paired=summary.comparison.compute_difference() if summary.comparison is not None else None,
         judged=summary.count("pass", "fail"),

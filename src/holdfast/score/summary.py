@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from math import ceil, floor, fsum, sqrt
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -138,6 +138,10 @@ class Sums(NamedTuple):
         return Sums(self.passed + self.error, self.failed, 0.0).score
 
 
+Weather: TypeAlias = Literal["calm", "chaos", "outside"]
+"""Of a cell; `outside`: it is not part of the score."""
+
+
 class Summary:
     """Counts cells; only failed ones are stored."""
 
@@ -151,11 +155,8 @@ class Summary:
         self.failed_groups = 0
         """Such groups with a failed cell."""
         self.outside_scenarios = tally.spec.beside
-        self._outside: Counter[tuple[str, float]] = Counter()
-        """Cells that are not part of the score, by outcome and weight."""
-        self._calm: Counter[tuple[str, float]] = Counter()
-        self._chaos: Counter[tuple[str, float]] = Counter()
-        """The other cells, by the same."""
+        self._cells: Counter[tuple[Weather, str, float]] = Counter()
+        """By weather, outcome and weight."""
         self.comparison: CalmComparison | None = None
         """The comparison of chaos with calm, if a complete plan has both."""
         if tally.plan.whole and len({scenario.calm for scenario in tally.plan.scenarios}) == 2:
@@ -177,13 +178,13 @@ class Summary:
                 comparison.add(column.rule, chaos, decision)
             if outside and tally.plan.get_key(position).scenario in outside:
                 # The calm column of a chaos run is not part of its score, but failures there fail the run.
-                self._outside[outcome, column.weight] += 1
+                self._cells["outside", outcome, column.weight] += 1
                 if outcome == "fail":
                     self.failed.append(tally.build_cell(position, decision))
                 elif outcome in ("error", "unproven") and column.critical:
                     open_[column] = column.rule.id
                 continue
-            (self._chaos if chaos else self._calm)[outcome, column.weight] += 1
+            self._cells["chaos" if chaos else "calm", outcome, column.weight] += 1
             self.flaky += decision.flaky
             if outcome in ("pass", "fail"):
                 rules.add(column)
@@ -206,26 +207,32 @@ class Summary:
 
     def count(self, *outcomes: str) -> int:
         """Return how many cells have one of these outcomes."""
-        return sum(n for (outcome, _), n in (self._calm + self._chaos).items() if outcome in outcomes)
+        return sum(
+            n for (weather, outcome, _), n in self._cells.items() if weather != "outside" and outcome in outcomes
+        )
+
+    def sum_weights(self, *weathers: Weather) -> Sums:
+        """Return the weights of the cells in these weathers."""
+        by = {"pass": 0.0, "fail": 0.0, "error": 0.0}
+        for (weather, outcome, weight), n in sorted(self._cells.items()):
+            if weather in weathers and outcome in by:
+                by[outcome] += weight * n
+        return Sums(*by.values())
 
     @property
     def all(self) -> Sums:
         """The weights of all cells that are part of the score."""
-        return _sum_weights(self._calm + self._chaos)
-
-    @property
-    def chaos(self) -> Sums:
-        return _sum_weights(self._chaos)
+        return self.sum_weights("calm", "chaos")
 
     @property
     def calm(self) -> Sums:
         """The weights of the cells in calm, also if they only serve as a comparison."""
-        return _sum_weights(self._outside if self.outside_scenarios else self._calm)
+        return self.sum_weights("outside" if self.outside_scenarios else "calm")
 
     @property
     def errors(self) -> int:
         """The cells with a harness error, those that are not part of the score included."""
-        return sum(n for (outcome, _), n in (self._calm + self._chaos + self._outside).items() if outcome == "error")
+        return sum(n for (_, outcome, _), n in self._cells.items() if outcome == "error")
 
     @cached_property
     def critical(self) -> list[Cell]:
@@ -236,11 +243,3 @@ class Summary:
     def ordinary(self) -> list[Cell]:
         """The other failed cells, which a minimum score may tolerate."""
         return [cell for cell in self.failed if not cell.critical]
-
-
-def _sum_weights(counts: Mapping[tuple[str, float], int]) -> Sums:
-    by = {"pass": 0.0, "fail": 0.0, "error": 0.0}
-    for (outcome, weight), n in sorted(counts.items()):
-        if outcome in by:
-            by[outcome] += weight * n
-    return Sums(*by.values())

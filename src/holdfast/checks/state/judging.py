@@ -14,7 +14,7 @@ from holdfast.checks.state.mock_requests import MISSING, get_request_value, read
 from holdfast.checks.values import to_text
 from holdfast.checks.wording import shorten
 from holdfast.errors import HarnessError, OutsideError
-from holdfast.model.codec import digest, make_encodable
+from holdfast.model.codec import digest, make_encodable, to_builtins
 from holdfast.protocols.check import Advice, Ask
 from holdfast.protocols.sandbox import FileChange, Sandbox
 from holdfast.protocols.service import Mock
@@ -215,6 +215,20 @@ def _parse_score(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ValueError(f"its score is not a number from 0 to 1: {shorten(repr(value))}")
     return float(value)
+
+
+class ModelOpinion(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A model's votes."""
+
+    votes: tuple[Vote, ...] = ()
+    model: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The opinion as a report shows it."""
+        votes = list(to_builtins(self.votes))
+        return {"model": self.model, "votes": votes, **({"notes": list(self.notes)} if self.notes else {})}
 
 
 def find_median_vote(votes: Sequence[Vote]) -> tuple[float, Vote]:

@@ -38,13 +38,10 @@ class Rubric(Struct, frozen=True, kw_only=True, omit_defaults=True):
 _NO_RUBRIC = Rubric()
 
 
-class Opinion(Struct, frozen=True, omit_defaults=True):
+class Opinion(judging.ModelOpinion, frozen=True, omit_defaults=True, kw_only=True):
     """The text that a judge rated, and its votes."""
 
-    input: str
-    votes: tuple[judging.Vote, ...] = ()
-    model: str = ""
-    notes: tuple[str, ...] = ()
+    input: str = ""
     cut: bool = False
     """The judge saw only a part of the input."""
 
@@ -113,7 +110,7 @@ class LlmAsJudge:
     ) -> Evidence:
         judge_input = self._read_input(observation, evidence)
         if not judge_input.text.strip():
-            return build_evidence(self._question, Opinion(""))
+            return build_evidence(self._question, Opinion())
         rubric = self.rubric
         # With several replies each is cut at its own end, so the notes must say so.
         several = self.input_from == "replies" and len(observation.turns) > 1
@@ -129,8 +126,8 @@ class LlmAsJudge:
         notes = [f"only {part}, {shown_part}" if several else f"only the first {part}"] if shown_part else []
         notes += [note for advice, _ in replies for note in advice.notes]
         votes, model = tuple(vote for _, vote in replies), replies[0][0].model
-        opinion = Opinion(judge_input.text, votes, model, tuple(dict.fromkeys(notes)), judge_input.cut)
-        return build_evidence(self._question, opinion)
+        opinion = Opinion(votes=votes, model=model, notes=tuple(dict.fromkeys(notes)), input=judge_input.text)
+        return build_evidence(self._question, replace(opinion, cut=judge_input.cut))
 
     def decide(self, exhibit: Exhibit) -> Finding:
         opinion = read_evidence(exhibit, self._question, Opinion)
@@ -149,7 +146,8 @@ class LlmAsJudge:
         part = f" (only {self.max_input} bytes of the input were shown)" if unseen else ""
         code = "judge-above" if passed else "judge-cut" if unseen else "judge-below"
         reason = f"scored {score:.3g}, {of}{compared}{part}{why}"
-        return Finding(passed, reason, code, score=score, details=_build_details(opinion), empty=unseen)
+        details = {**opinion.details, "input": shorten(opinion.input, 400)}
+        return Finding(passed, reason, code, score=score, details=details, empty=unseen)
 
     def problems(self) -> Iterable[tuple[str, str]]:
         if self.input_from in (*_SAID, "workspace"):
@@ -183,9 +181,3 @@ class LlmAsJudge:
         """The settings that the votes depend on, without the threshold, which may change later."""
         settings = [self.model, self.criteria, to_builtins(self.rubric), self.temperature, self.votes]
         return [*self._place, *settings, judging.SYSTEM]
-
-
-def _build_details(opinion: Opinion) -> dict[str, Any]:
-    votes = to_builtins(opinion.votes)
-    notes = {"notes": list(opinion.notes)} if opinion.notes else {}
-    return {"model": opinion.model, "votes": list(votes), "input": shorten(opinion.input, 400), **notes}
