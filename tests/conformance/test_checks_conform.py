@@ -191,7 +191,7 @@ def test_check_of_the_state_takes_plain_settings_and_says_what_was_not_recorded(
             check.decide(replaced(exhibit("x"), evidence=Evidence(error="disk full")))
 
 
-LEFT = PathState("outside", "a leaves the workspace")
+LEFT = PathState("outside", "a is outside the workspace")
 LOCKED = PathState("out_of_reach", "a cannot be read: Permission denied")
 NO_REQUEST = {"service": "s", "assertions": [{"field": "last_request.body", "contains": "x"}]}
 INTO_TEXT = {"service": "s", "assertions": [{"field": "last_request.body.a", "contains": "x"}]}

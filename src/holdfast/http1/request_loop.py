@@ -101,7 +101,7 @@ class RequestLoop:
         try:
             await self._serve(entry)
             if not entry.is_finished and not connection.is_gone:
-                raise RuntimeError(f"{entry.head.method} was not answered to the end")
+                raise RuntimeError(f"{entry.head.method} got an incomplete reply")
         except BadRequest as refused:
             await self._reject(refused, entry)
             return False

@@ -133,7 +133,7 @@ def _read_samples(path: Path, archive: zipfile.ZipFile) -> Iterator[ForeignDocum
         raise TraceUnreadable(f"{path}: {header.filename} is not a JSON object")
     for info in match:
         if ".." in info.filename.split("/"):
-            yield LeftOutTrace(info.filename, "a name that leaves its folder")
+            yield LeftOutTrace(info.filename, "its name points outside its folder")
             continue
         sample = _read_entry(path, archive, info)
         if isinstance(sample, ForeignDocument):

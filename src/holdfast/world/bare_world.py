@@ -109,7 +109,7 @@ class FolderAnswerFile:
         self._path = os.path.normpath(os.path.join(self._root, name))
         if not self._is_inside(self._path) or self._path == self._root:
             raise AgentMisconfigured(
-                f"agent.answer_file leaves the spec's folder: {name!r}",
+                f"agent.answer_file is outside the spec's folder: {name!r}",
                 hint="name a file in that folder, such as answer.txt",
             )
         self.name = name
@@ -132,7 +132,7 @@ class FolderAnswerFile:
         # answer would then be that file.
         real = os.path.realpath(self._path)
         if not self._is_inside(real):
-            return AnswerContent(refused=f"{self.name} is a link that leaves the folder")
+            return AnswerContent(refused=f"{self.name} is a link that points outside the folder")
         return read_left(real, self.name, limit)
 
     def _is_inside(self, path: str) -> bool:

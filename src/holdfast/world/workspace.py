@@ -65,7 +65,7 @@ def resolve_inside(folder: Path, name: str) -> Path:
     """Return a path of the workspace or the home as a path on this machine; a link that leads out is not followed."""
     path = folder / name
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
-        raise HarnessError(f"{name!r} leaves its folder", code="path-outside")
+        raise HarnessError(f"{name!r} points outside its folder", code="path-outside")
     return path
 
 

@@ -16,5 +16,5 @@ class Frozen:
 
     def find(self, path: str) -> Path | None:
         if path.startswith("out"):
-            raise OutsideError(f"{path} leaves the workspace")
+            raise OutsideError(f"{path} is outside the workspace")
         return self._root / path if os.path.lexists(self._root / path) else None

@@ -37,7 +37,7 @@ def list_machine_isolation(*, commands: bool) -> tuple[Isolation, ...]:
         PIDS: "",
         MEMORY: "including files, which are kept in memory",
         CPU: "",
-        COMMANDS: "the kernel reports each start; the argv is read then, and a thread of the agent may swap it",
+        COMMANDS: "the kernel reports each start; Holdfast then reads the argv, which a thread of the agent may change",
     }
     missing = {
         FAMILIES: None if kernel.can_filter() else build_missing("kernel-filter-unknown", machine=platform.machine()),

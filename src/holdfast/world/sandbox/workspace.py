@@ -170,7 +170,7 @@ def resolve(root: int, workspace: str, path: str) -> str | None:
         part = parts.pop()
         if part == "..":
             if not done:
-                raise OutsideError(f"{path} leaves the workspace")
+                raise OutsideError(f"{path} is outside the workspace")
             done.pop()
             continue
         status = _read_status(root, "/".join([*done, part]), path)
