@@ -38,12 +38,13 @@ def test_nothing_has_failed_in_a_run_that_held(made) -> None:
 
 
 def test_a_cell_within_the_minimum_is_not_a_failure_and_still_tells_why() -> None:
-    run = replace(sample(), cells=[FAILED, MUST, BROKE])
+    slow = cell("max-latency", "search-tool-down", "fail", trial("aaaaaaaaaaaa"), fails=1, reason="took 9 s")
+    run = replace(sample(), cells=[slow, MUST, BROKE])
     run = verdict(run, 1, min_score=10.0, tolerated=("max-latency in search-tool-down",))
     assert totals(run) == ("1", "1", "1")
     skipped = ET.fromstring(whole(Junit(), run)).find("testsuite/testcase[@name='max-latency']/skipped")
     assert skipped is not None
-    assert (skipped.get("message") or "").endswith(FAILED.cell.reason)
+    assert "took 9 s" in (skipped.get("message") or "")
 
 
 def test_without_a_minimum_every_failed_cell_of_a_contract_is_a_failure() -> None:
