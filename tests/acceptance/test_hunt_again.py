@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,24 @@ from test_hunt import ONCE, SHOP, shop
 from test_launched_models import NO_KEYS, echo
 
 from golden_words import Golden
+
+
+@pytest.fixture(scope="module")
+def _hunted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, str]:
+    folder = tmp_path_factory.mktemp("hunted")
+    made = shop(lambda spec, agent: Project(folder / "project", spec, agent), rules=[ONCE])
+    document = made.cli("hunt", "--json", "--max-trials", "60").json
+    shutil.copytree(made.folder, folder / "kept")
+    return made, document["causes"][0]["id"]
+
+
+@pytest.fixture
+def hunted(_hunted: tuple[Project, str]) -> tuple[Project, str]:
+    """A project in which a hunt of 60 trials has found one cause, and the cause's id."""
+    made, _ = _hunted
+    shutil.rmtree(made.folder)
+    shutil.copytree(made.folder.with_name("kept"), made.folder)  # at the same place: a run names its spec
+    return _hunted
 
 
 def test_a_hunt_that_is_resumed_keeps_its_budget_and_its_seal(project: MakeProject) -> None:
@@ -68,9 +87,8 @@ def test_the_command_of_a_calm_failure_shows_it_again(project: MakeProject) -> N
     assert (repeated.code, repeated.json["errors"][0]["code"]) == (4, "hunt-calm-fails")
 
 
-def test_another_file_with_the_same_contract_does_not_know_the_cause(project: MakeProject) -> None:
-    made = shop(project, rules=[ONCE])
-    id = made.cli("hunt", "--json", "--max-trials", "60").json["causes"][0]["id"]
+def test_another_file_with_the_same_contract_does_not_know_the_cause(hunted: tuple[Project, str]) -> None:
+    made, id = hunted
     shown = made.cli("hunt", "--cause", id)
     assert (shown.out.count("✘"), "up to 300 trials" in shown.out) == (1, True)
     (made.folder / "other.yaml").write_text(made.read("holdfast.yaml"))
@@ -95,9 +113,8 @@ def test_a_calm_failure_is_stored_as_the_command_ends(project: MakeProject) -> N
 
 @pytest.mark.parametrize("forge", [lambda path: path.unlink(), lambda path: path.write_text(HELD)], ids=["gone", "new"])
 @pytest.mark.parametrize("name", ["hunt.json", "map.json"])
-def test_a_result_that_was_edited_is_rejected(project: MakeProject, forge: Any, name: str) -> None:
-    made = shop(project, rules=[ONCE])
-    cause = made.cli("hunt", "--json", "--max-trials", "60").json["causes"][0]["id"]
+def test_a_result_that_was_edited_is_rejected(hunted: tuple[Project, str], forge: Any, name: str) -> None:
+    made, cause = hunted
     forge(rundir(made) / name)
     for words in (("show", "0001"), ("promote", cause)):
         refused = made.cli(*words)
@@ -132,9 +149,8 @@ def _cause_file(made: Project) -> Path:
     ids=["cut", "conflict", "fault", "prompt", "fixed", "format"],
 )
 @pytest.mark.parametrize("command", ["hunt", "ci"])
-def test_a_file_of_causes_that_was_edited_is_an_error(project: MakeProject, edit: Any, command: str) -> None:
-    made = shop(project, rules=[ONCE])
-    made.cli("hunt", "--json", "--max-trials", "60")
+def test_a_file_of_causes_that_was_edited_is_an_error(hunted: tuple[Project, str], edit: Any, command: str) -> None:
+    made, _ = hunted
     path = _cause_file(made)
     path.write_text(edit(path.read_text()))
     refused = made.cli(command, "--json")
@@ -142,17 +158,15 @@ def test_a_file_of_causes_that_was_edited_is_an_error(project: MakeProject, edit
     assert path.name in refused.json["errors"][0]["message"]
 
 
-def test_a_cause_can_be_deleted(project: MakeProject) -> None:
-    made = shop(project, rules=[ONCE])
-    made.cli("hunt", "--json", "--max-trials", "60")
+def test_a_cause_can_be_deleted(hunted: tuple[Project, str]) -> None:
+    made, _ = hunted
     path = _cause_file(made)
     path.write_text(json.dumps({**json.loads(path.read_text()), "causes": []}))
     assert "hunt" not in made.cli("ci", "--json", "--no-report").json["parts"]
 
 
-def test_a_cause_whose_prompt_was_edited_is_confirmed_or_retired(project: MakeProject) -> None:
-    made = shop(project, rules=[ONCE])
-    id = made.cli("hunt", "--json", "--max-trials", "60").json["causes"][0]["id"]
+def test_a_cause_whose_prompt_was_edited_is_confirmed_or_retired(hunted: tuple[Project, str]) -> None:
+    made, id = hunted
     made.write(made.read("holdfast.yaml").replace("Charge order-7781", "Please charge order-7781"))
     refused = made.cli("promote", id)
     assert (refused.code, "[cause-orphaned]" in refused.err) == (4, True), refused.err
@@ -194,9 +208,8 @@ def _rename_rule(made: Project, path: Path) -> None:
     made.write(made.read("holdfast.yaml").replace(f"id: {path.stem}", "id: renamed"))
 
 
-def test_a_cause_whose_rule_was_renamed_still_guards(project: MakeProject) -> None:
-    made = shop(project, rules=[ONCE])
-    id = made.cli("hunt", "--json", "--max-trials", "60").json["causes"][0]["id"]
+def test_a_cause_whose_rule_was_renamed_still_guards(hunted: tuple[Project, str]) -> None:
+    made, id = hunted
     path = _cause_file(made)
     _rename_rule(made, path)
     whole = made.cli("ci", "--json", "--no-report")
@@ -207,9 +220,8 @@ def test_a_cause_whose_rule_was_renamed_still_guards(project: MakeProject) -> No
     assert made.cli("ci", "--json", "--no-report").code == 1
 
 
-def test_a_cause_whose_rule_is_gone_is_unproven_until_a_hunt_retires_it(project: MakeProject) -> None:
-    made = shop(project, rules=[ONCE])
-    id = made.cli("hunt", "--json", "--max-trials", "60").json["causes"][0]["id"]
+def test_a_cause_whose_rule_is_gone_is_unproven_until_a_hunt_retires_it(hunted: tuple[Project, str]) -> None:
+    made, id = hunted
     path = _cause_file(made)
     _rename_rule(made, path)
     (made.folder / "agent.py").write_text(SHOP.replace("ATTEMPTS", "1"))
