@@ -19,10 +19,13 @@ Agent = Callable[[str], Awaitable[None]]
 """What the agent does with the base URL of OpenAI's format."""
 
 
-def run_scripted(folder: Path, script: str, agent: Agent, *faults: Injection) -> FakeContext:
-    """Run the agent with a scripted model."""
+def run_scripted(
+    folder: Path, script: str, agent: Agent, *faults: Injection, until_traced: bool = False
+) -> FakeContext:
+    """Run the agent with a scripted model; `until_traced`: the trial lasts until a call of it is in the trace."""
     (folder / "model.yaml").write_text(script)
-    return asyncio.run(run_trial(folder, ModelSpec("script", script="model.yaml"), agent, faults))
+    model = ModelSpec("script", script="model.yaml")
+    return asyncio.run(run_trial(folder, model, agent, faults, until_traced=until_traced))
 
 
 def run_served(folder: Path, respond: Respond, agent: Agent, *faults: Injection) -> FakeContext:
@@ -38,8 +41,12 @@ def run_served(folder: Path, respond: Respond, agent: Agent, *faults: Injection)
     return asyncio.run(main())
 
 
-async def run_trial(folder: Path, model: ModelSpec, agent: Agent, faults: Sequence[Injection]) -> FakeContext:
+async def run_trial(
+    folder: Path, model: ModelSpec, agent: Agent, faults: Sequence[Injection], *, until_traced: bool = False
+) -> FakeContext:
     context = FakeContext(faults)
     async with asyncio.timeout(20), gateway_for(context, folder, {"*": model}) as address:
         await agent(address.environ["OPENAI_BASE_URL"])
+        while until_traced and not context.trace:
+            await asyncio.sleep(0.005)
     return context

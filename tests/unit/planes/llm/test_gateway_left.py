@@ -44,9 +44,10 @@ def after(folder: Path, fault: Injection, client: Client, *, stream: bool = Fals
         head = f"POST {at.path}/chat/completions HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n".encode()
         assert at.port is not None
         received = await client(at.port, head + body)
-        await asyncio.sleep(0.05)
 
-    return run_scripted(folder, "replies: [{text: one two three four}]", agent, fault), received
+    script = "replies: [{text: one two three four}]"
+    context = run_scripted(folder, script, agent, fault, until_traced=True)
+    return context, received
 
 
 def drops(*, reset: bool) -> Client:
