@@ -279,7 +279,7 @@ def close_once(fd: int) -> int:
     return -1
 
 
-def drain(fd: int, take: Callable[[bytes], None]) -> None:
+def drain(fd: int, take: Callable[[bytes], object]) -> None:
     """Pass the unread data to `take`; bounded, because something could write forever."""
     for _ in range(DRAINS):
         data = read_now(fd)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 from time import perf_counter
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -34,7 +35,7 @@ _messages: msgspec.json.Decoder[protocol.Message] = msgspec.json.Decoder(protoco
 
 
 class HostedTrial:
-    """A trial in progress."""
+    """A trial in progress, with its pipes. Close those after use."""
 
     def __init__(self, context: TrialContext, task: Task) -> None:
         self.pid = 0
@@ -54,14 +55,14 @@ class HostedTrial:
         """Whether nobody waits for it any more."""
         self.status: int | None = None
         self.out_of_memory = ""
-        self.frames = protocol.MessageFrames(self._handle_message)
         self.printed = Tail()
+        self.pipes = TrialPipes(self.printed, self._receive)
+        self._frames = protocol.MessageFrames(self._handle_message)
         self._context = context
         self._calls: dict[tuple[int, int], TraceEvent] = {}
         """Calls of the agent's functions in progress."""
         self._task = task
-        self.on_write: Callable[[], None] = lambda: None
-        """Called after each write of a function if a fault may wait for it: the agent waits, too."""
+        self._settling: set[asyncio.Task[None]] = set()
         self._since = perf_counter()
         self._partial: list[str] = []
         """Parts of an answer, which count if no more of it arrives."""
@@ -80,15 +81,6 @@ class HostedTrial:
             return False
         return True
 
-    async def wait_for_turns(self, limit_s: float) -> bool:
-        """Wait for the end of all turns or of the process; return False if the time or a limit is exceeded."""
-        return await run_until_limit(self.wait(lambda: self.all_turns_ended, limit_s), self._context, ended=False)
-
-    async def finish_due_faults(self) -> None:
-        """Wait until the faults have acted that a write of the agent has started."""
-        if self._context.sink.watcher is not None:
-            await self._context.sink.watcher.finish_due()
-
     def finish(self, status: int | None, out_of_memory: str = "") -> None:
         """Record the end of the process: its waitpid status, or the system's report that it ran out of memory."""
         if not self.exited:
@@ -105,8 +97,8 @@ class HostedTrial:
         """Whether the last turn that was sent has ended, or the trial has."""
         return self.done is not None or len(self.turns) >= len(self.prompts)
 
-    def write_request(self) -> bytes:
-        """Return the message that starts the trial in its process."""
+    async def begin(self) -> None:
+        """Start to listen to the process, and send it the trial."""
         began = perf_counter() - self._context.sink.now()
         turns = self._context.turns
         request = protocol.TrialRequest(
@@ -117,9 +109,33 @@ class HostedTrial:
             turns.earlier,
             restarted=turns.is_restarted,
         )
-        return protocol.add_length(encode(request))
+        self.pipes.listen()
+        await self.pipes.send(request)
 
-    async def send_next_turn(self, say: Callable[[bytes], Awaitable[None]]) -> bool:
+    async def run_turns(self, limit_s: Callable[[], float]) -> float:
+        """Ask turn after turn until one takes longer than `limit_s`; return the time limit of the last turn."""
+        turn_s = limit_s()
+        while not self.error:
+            ending = self.wait(lambda: self.all_turns_ended, turn_s)
+            if not await run_until_limit(ending, self._context, ended=False) and not await self._is_arriving(turn_s):
+                self.late = True
+                break
+            if not await self._send_next_turn():
+                break
+            turn_s = limit_s()
+        return turn_s
+
+    async def _is_arriving(self, limit_s: float) -> bool:
+        """Return whether an answer that was given in time is still arriving: Holdfast may have been busy."""
+        # The time has run out on Holdfast's clock. A message that began to arrive is read to its end: the agent's own
+        # clock, which its last message contains, decides whether the answer was in time.
+        self.limit_ms = limit_s * 1000
+        self.pipes.drain()
+        if not self.all_turns_ended and len(self._frames):
+            await self.wait(lambda: self.all_turns_ended or self.late, GRACE_S)
+        return self.all_turns_ended and not self.late
+
+    async def _send_next_turn(self) -> bool:
         """Send the next turn and return True; if there is none, tell a waiting process so and return False."""
         if len(self.prompts) == self._task.max_turns or self.exited or self.done or self.turns[-1].ending != "answered":
             return False
@@ -127,8 +143,19 @@ class HostedTrial:
         if text is not None:
             text = self._context.injector.rewrite_turn(text)
             self.prompts.append(text)
-        await say(protocol.add_length(encode(text)))
+        await self.pipes.send(text)
         return text is not None
+
+    def _receive(self, data: bytes) -> bool:
+        """Take what the process has sent; return False if nothing more may be read."""
+        self._frames.feed(data)
+        # An unfinished message of this size does not come from Holdfast's code in the agent's process: the agent writes
+        # to the line itself, and must not fill Holdfast's memory.
+        if len(self._frames) <= MESSAGE_LIMIT:
+            return True
+        self.notes.append("the agent's process sent too much data and was stopped")
+        kill_group(self.pid, signal.SIGKILL)
+        return False
 
     def _handle_message(self, data: bytes) -> None:
         try:
@@ -169,7 +196,15 @@ class HostedTrial:
                 self._calls.pop(key, None)
                 self._context.sink.add(call.event)
                 if call.event.write and self._context.trial.scenario.waits_for_writes:
-                    self.on_write()
+                    # The agent waits until the faults have acted that wait for this write.
+                    task = asyncio.create_task(self._continue_after_write())
+                    self._settling.add(task)
+                    task.add_done_callback(self._settling.discard)
+
+    async def _continue_after_write(self) -> None:
+        if self._context.sink.watcher is not None:
+            await self._context.sink.watcher.finish_due()
+        await self.pipes.send(None)
 
     def _mark_late_fault(self, met: FaultMet) -> FaultMet:
         """Mark a fault that acted after the last answer as not met.
@@ -237,12 +272,11 @@ class HostedTrial:
 class TrialPipes:
     """Holdfast's ends of the pipes of a trial in another process: its line and its output."""
 
-    def __init__(self, hosted: HostedTrial) -> None:
+    def __init__(self, printed: Tail, on_data: Callable[[bytes], bool]) -> None:
+        """`on_data` takes what arrives on the line, and returns False if nothing more may be read."""
         self._loop = asyncio.get_running_loop()
-        self._hosted = hosted
-        hosted.on_write = self._settle_write
-        self._settling: set[asyncio.Task[None]] = set()
-        self._output = Outlet(hosted.printed)
+        self._on_data = on_data
+        self._output = Outlet(printed)
         try:
             self._line, self._their_line = socket.socketpair()
         except OSError:
@@ -265,49 +299,9 @@ class TrialPipes:
         self.close_child_ends()
         self._loop.add_reader(self._line.fileno(), self._read_line)
 
-    def send_some(self, data: bytes) -> bytes:
-        """Send as much as fits immediately, before anything listens; return the rest."""
-        try:
-            return data[self._line.send(data) :]
-        except BlockingIOError:
-            return data
-
-    def _settle_write(self) -> None:
-        """Let the faults act that wait for the write that was just reported; then let the agent continue."""
-        task = self._loop.create_task(self._continue_after_write())
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
-
-    async def _continue_after_write(self) -> None:
-        await self._hosted.finish_due_faults()
-        await self.send(protocol.add_length(encode(None)))
-
-    async def send(self, data: bytes) -> None:
+    async def send(self, message: Any) -> None:
         with suppress(OSError):  # it died: its exit status will show
-            await self._loop.sock_sendall(self._line, data)
-
-    async def run_turns(self, limit_s: Callable[[], float]) -> float:
-        """Ask turn after turn until one takes longer than `limit_s`; return the time limit of the last turn."""
-        hosted, turn_s = self._hosted, limit_s()
-        while not hosted.error:
-            if not await hosted.wait_for_turns(turn_s) and not await self._is_arriving(turn_s):
-                hosted.late = True
-                break
-            if not await hosted.send_next_turn(self.send):
-                break
-            turn_s = limit_s()
-        return turn_s
-
-    async def _is_arriving(self, limit_s: float) -> bool:
-        """Return whether an answer that was given in time is still arriving: Holdfast may have been busy."""
-        # The time has run out on Holdfast's clock. A message that began to arrive is read to its end: the agent's own
-        # clock, which its last message contains, decides whether the answer was in time.
-        hosted = self._hosted
-        hosted.limit_ms = limit_s * 1000
-        self.drain()
-        if not hosted.all_turns_ended and len(hosted.frames):
-            await hosted.wait(lambda: hosted.all_turns_ended or hosted.late, GRACE_S)
-        return hosted.all_turns_ended and not hosted.late
+            await self._loop.sock_sendall(self._line, protocol.add_length(encode(message)))
 
     async def receive(self) -> bytes:
         """Return the next bytes of the connection before a reader is registered; b"" at its end."""
@@ -318,7 +312,7 @@ class TrialPipes:
 
     def drain(self) -> None:
         """Read what arrived before the end and was not read yet."""
-        drain(self._line.fileno(), self._hosted.frames.feed)
+        drain(self._line.fileno(), self._on_data)
         self._output.drain()
 
     def close(self) -> None:
@@ -328,15 +322,6 @@ class TrialPipes:
         self._output.close()
 
     def _read_line(self) -> None:
-        hosted, fd = self._hosted, self._line.fileno()
-        data = read_now(fd)
-        if data:
-            hosted.frames.feed(data)
-            # An unfinished message of this size does not come from Holdfast's code in the agent's process: the agent
-            # writes to the line itself, and must not fill Holdfast's memory.
-            if len(hosted.frames) <= MESSAGE_LIMIT:
-                return
-            hosted.notes.append("the agent's process sent too much data and was stopped")
-            kill_group(hosted.pid, signal.SIGKILL)
-        if data is not None:
-            self._loop.remove_reader(fd)
+        data = read_now(self._line.fileno())
+        if data is not None and not (data and self._on_data(data)):
+            self._loop.remove_reader(self._line.fileno())

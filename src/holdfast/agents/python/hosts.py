@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from holdfast.agents.conversation import compute_turn_limit_ms, time_left_s
 from holdfast.agents.python.host_protocol import HostSetup, Ready
-from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
+from holdfast.agents.python.hosted_trial import HostedTrial
 from holdfast.agents.python.python_host import HOST_DIED, OnStarted, PythonHost, import_agent, make_import_error
 from holdfast.errors import AgentUnavailable, HarnessError
 from holdfast.model.observation import Answer
@@ -194,18 +194,17 @@ class WorldHosts:
         place = await world.place()
         hosted = HostedTrial(world.context, task)
         hosted.printed.watch = world.on_output
-        ends = TrialPipes(hosted)
-        line, output = ends.child_ends
+        line, output = hosted.pipes.child_ends
         argv = [sys.executable, "-P", "-c", _PROGRAM]
         env = {"PYTHONHASHSEED": "0", **BEGIN, **place.environ}
         try:
             program = await place.start(argv, env, Stdio(line, output, output))
         except BaseException:
-            ends.close()
+            hosted.pipes.close()
             raise
         try:
             setup = HostSetup(self._agent, place.folder, self._scenarios, "place")
-            limit_s = await self._perform(program, hosted, ends, world, setup)
+            limit_s = await self._perform(program, hosted, world, setup)
         except AgentUnavailable as gone:
             if gone.code == "agent-import-failed":  # a module that lies next to the spec may not be in the sandbox
                 gone.hint = "; ".join(filter(None, (gone.hint, place.own_files)))
@@ -213,50 +212,46 @@ class WorldHosts:
         finally:
             await program.end(0.0)
             hosted.finish(program.status, program.out_of_memory)
-            ends.drain()
-            ends.close()
+            hosted.pipes.drain()
+            hosted.pipes.close()
         hosted.notes.extend(program.notes)
         return hosted.build_answer(limit_s)
 
     async def close(self) -> None:
         """Do nothing: every process ended with its trial."""
 
-    async def _perform(
-        self, program: Started, hosted: HostedTrial, ends: TrialPipes, world: World, setup: HostSetup
-    ) -> float:
+    async def _perform(self, program: Started, hosted: HostedTrial, world: World, setup: HostSetup) -> float:
         """Run the trial; return the time limit of the last turn."""
         watching = asyncio.create_task(_watch(program, hosted))
         try:
-            if not await self._set_up_host(program, hosted, ends, setup, time_left_s(world)):
+            if not await _set_up_host(program, hosted, setup, time_left_s(world)):
                 hosted.late = not hosted.out_of_memory
                 return 0.0
-            ends.listen()
-            await ends.send(hosted.write_request())
-            limit_s = await ends.run_turns(lambda: compute_turn_limit_ms(self._agent.timeout_ms, world) / 1000)
+            await hosted.begin()
+            limit_s = await hosted.run_turns(lambda: compute_turn_limit_ms(self._agent.timeout_ms, world) / 1000)
             if not hosted.late:
                 await hosted.wait(lambda: hosted.exited, GRACE_S)
             return limit_s
         finally:
             await cancel_and_wait(watching)
 
-    async def _set_up_host(
-        self, program: Started, hosted: HostedTrial, ends: TrialPipes, setup: HostSetup, limit_s: float
-    ) -> bool:
-        """Send the program its setup and wait until the agent is imported.
 
-        False if it runs out of time or memory first.
-        """
-        ends.close_child_ends()
-        try:
-            if await import_agent(setup, ends.send, ends.receive, limit_s) is not None:
-                return True
-        except TimeoutError:
-            return False
-        await program.wait_for_end(GRACE_S)
-        if not program.out_of_memory:
-            raise make_import_error()
-        hosted.finish(program.status, program.out_of_memory)
+async def _set_up_host(program: Started, hosted: HostedTrial, setup: HostSetup, limit_s: float) -> bool:
+    """Send the program its setup and wait until the agent is imported.
+
+    False if it runs out of time or memory first.
+    """
+    hosted.pipes.close_child_ends()
+    try:
+        if await import_agent(setup, hosted.pipes.send, hosted.pipes.receive, limit_s) is not None:
+            return True
+    except TimeoutError:
         return False
+    await program.wait_for_end(GRACE_S)
+    if not program.out_of_memory:
+        raise make_import_error()
+    hosted.finish(program.status, program.out_of_memory)
+    return False
 
 
 async def _watch(program: Started, hosted: HostedTrial) -> None:

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import TypeAlias
@@ -18,7 +18,7 @@ import msgspec
 
 from holdfast.agents.conversation import RESET_S
 from holdfast.agents.python import host_protocol as protocol
-from holdfast.agents.python.hosted_trial import HostedTrial, TrialPipes
+from holdfast.agents.python.hosted_trial import HostedTrial
 from holdfast.errors import AgentLost, AgentMisconfigured, AgentUnavailable, HarnessError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Answer
@@ -94,32 +94,26 @@ class PythonHost:
     async def perform(self, context: TrialContext, task: Task, begun: OnStarted | None = None) -> Answer:
         """Run one trial until it ends or is stopped. `begun` is called with its process as soon as that is known."""
         hosted = HostedTrial(context, task)
-        ends = TrialPipes(hosted)
         self._tickets += 1
         self._hosted[self._tickets] = hosted
         if begun is not None:
             self._begun[self._tickets] = begun
         try:
-            # The request is written before the order: the child that takes the order finds it already there and does
-            # not wait.
-            rest = ends.send_some(hosted.write_request())
-            await self._send_order(self._tickets, ends)
-            ends.listen()
-            if rest:
-                await ends.send(rest)
-            await self._watch(hosted, ends)
-            ends.drain()
+            await self._send_order(self._tickets, hosted.pipes.child_ends)
+            await hosted.begin()
+            await self._watch(hosted)
+            hosted.pipes.drain()
         finally:
             if not hosted.exited:  # Holdfast was interrupted
                 hosted.abandoned = True
                 kill_group(hosted.pid, signal.SIGKILL)
-            ends.close()
+            hosted.pipes.close()
         return hosted.build_answer(self._timeout_s)
 
-    async def _send_order(self, ticket: int, ends: TrialPipes) -> None:
+    async def _send_order(self, ticket: int, fds: Sequence[int]) -> None:
         while True:
             try:
-                socket.send_fds(self._control, [ticket.to_bytes(8, "big")], ends.child_ends)
+                socket.send_fds(self._control, [ticket.to_bytes(8, "big")], fds)
             except BlockingIOError:  # very many concurrent trials
                 await asyncio.sleep(0.001)
             except OSError as broken:
@@ -128,10 +122,10 @@ class PythonHost:
             else:
                 return
 
-    async def _watch(self, hosted: HostedTrial, ends: TrialPipes) -> None:
+    async def _watch(self, hosted: HostedTrial) -> None:
         """Wait for the end, turn by turn; stop a turn that takes too long."""
         await self._await_start(hosted)
-        await ends.run_turns(lambda: self._timeout_s)
+        await hosted.run_turns(lambda: self._timeout_s)
         if hosted.late:
             await self._stop(hosted)
         elif not await hosted.wait(lambda: hosted.exited, GRACE_S if hosted.all_turns_ended else self._timeout_s):
@@ -248,7 +242,7 @@ def make_import_error(
 
 async def import_agent(
     setup: protocol.HostSetup,
-    send: Callable[[bytes], Awaitable[None]],
+    send: Callable[[protocol.HostSetup], Awaitable[None]],
     receive: Callable[[], Awaitable[bytes]],
     limit_s: float = inf,
     hint: str = "",
@@ -261,7 +255,7 @@ async def import_agent(
     frames = protocol.MessageFrames(messages.append)
     try:
         async with asyncio.timeout(min(protocol.IMPORT_S, limit_s)):
-            await send(protocol.add_length(encode(setup)))
+            await send(setup)
             while not messages:
                 data = await receive()
                 if not data:
@@ -282,9 +276,12 @@ async def _await_import(ours: socket.socket, setup: protocol.HostSetup) -> proto
     """Send the host its setup and wait until the agent is imported; raise AgentUnavailable if that fails."""
     hint = f"import it yourself: python -c 'import {setup.agent.endpoint.partition(':')[0]}'"
     loop = asyncio.get_running_loop()
-    receive = partial(loop.sock_recv, ours, 1 << 16)
+
+    async def send(message: protocol.HostSetup) -> None:
+        await loop.sock_sendall(ours, protocol.add_length(encode(message)))
+
     try:
-        ready = await import_agent(setup, partial(loop.sock_sendall, ours), receive, hint=hint)
+        ready = await import_agent(setup, send, partial(loop.sock_recv, ours, 1 << 16), hint=hint)
     except OSError as broken:
         raise make_import_error(f"the agent's process died while it started: {broken}", hint) from broken
     if ready is None:
