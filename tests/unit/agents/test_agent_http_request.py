@@ -20,7 +20,7 @@ from holdfast.agents.http.template import (
     make_text_template,
     parse_fields,
 )
-from holdfast.errors import AgentMisconfigured, AgentUnavailable
+from holdfast.errors import AgentUnavailable
 from holdfast.model.spec import AgentSpec
 
 HARD = 'He said "no";\n\tC:\\temp {prompt} {x} é 漢字 😀 </p> & = + %20'
@@ -44,11 +44,6 @@ def test_method_headers_and_query_params_are_sent() -> None:
     assert request["method"] == "PUT"
     assert request["headers"]["X-Key"] == "k1"
     assert request["query"] == [("v", "1"), ("q", "<a&b>")]
-
-
-def test_template_is_filled_with_hard_text() -> None:
-    (request,) = sent(HARD, request_template='{"messages": [{"role": "user", "content": "{prompt}"}], "n": 0.7}\n')
-    assert json.loads(request["body"]) == {"messages": [{"role": "user", "content": HARD}], "n": 0.7}
 
 
 def test_text_template_goes_as_plain_text_or_as_the_declared_type() -> None:
@@ -280,12 +275,6 @@ def test_a_line_without_key_continues_the_value_above() -> None:
 
 def test_a_url_line_is_not_a_field() -> None:
     assert parse_fields("see\nhttp://x.test/\n12:30") == {}
-
-
-def test_unknown_field_of_a_json_template_names_the_known_ones() -> None:
-    with pytest.raises(AgentMisconfigured, match=r"\{town\}") as caught:
-        make_body_template('{"a": "{town}"}').fill(TemplateFields("city: Rome", ["city: Rome"]))
-    assert "prompt, city" in caught.value.hint
 
 
 def test_a_template_that_is_not_json_is_filled_as_text_and_keeps_unknown_braces() -> None:

@@ -151,20 +151,6 @@ def test_keep_alive_false_opens_a_new_connection_each_time() -> None:
     assert (answer.turns[0].ending, answer.notes, server.connections) == ("closed", (), 2)
 
 
-def test_connections_are_reused() -> None:
-    connections = 0
-
-    def talk(connection: socket.socket, n: int) -> None:
-        nonlocal connections
-        connections += 1
-        while receive(connection):
-            connection.sendall(OK)
-
-    with threaded_server(talk) as url:
-        assert ask_twice(url).turns[0].text == "ok"
-    assert connections == 1
-
-
 @pytest.mark.processes
 @pytest.mark.parametrize(("keep_alive", "connections"), [(None, 2), (False, 2), (True, 1)])
 def test_an_agent_with_a_reset_is_asked_again_each_time_unless_the_spec_says_otherwise(

@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import json
 import ssl
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -71,34 +69,6 @@ def test_trials_run_at_once_up_to_the_limit() -> None:
     answers = asyncio.run(go())
     assert [a.turns[0].text for a in answers] == [f"q{n}" for n in range(12)]
     assert most == 4
-
-
-def test_asking_over_http_makes_no_trust_for_tls_and_takes_no_other_client() -> None:
-    code = """
-import asyncio, ssl, sys
-from unittest.mock import Mock
-sys.path.insert(0, sys.argv[1])
-ssl.create_default_context = Mock(side_effect=AssertionError("made"))
-from holdfast.agents.http.agent import HttpAgent
-from holdfast.model.spec import AgentSpec
-from holdfast.model.task import Task
-from holdfast.errors import AgentUnavailable
-from unittest.mock import MagicMock
-
-async def go():
-    agent = await HttpAgent.open(AgentSpec(endpoint="http://127.0.0.1:9/"), limit=1)
-    context = MagicMock(**{"injector.rewrite_turn": lambda text: text, "sink.has_limits": False,
-                           "turns.choose_first": lambda task: task.turns[0]})
-    world = MagicMock(time_left_s=lambda: 1.0, context=context)
-    try:
-        await agent.run(Task(("hi",)), world)
-    except AgentUnavailable:
-        print("asked", *{"aiohttp", "yarl", "multidict"} & set(sys.modules))
-
-asyncio.run(go())
-"""
-    done = subprocess.run([sys.executable, "-c", code, "."], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["asked"]
 
 
 DOC = {"a": {"b": [{"c": "x"}, {"c": "y"}], "0": "zero", "n": None}, "k-e y": 1, "choices": [{"message": "m"}]}

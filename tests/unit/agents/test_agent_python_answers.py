@@ -103,15 +103,6 @@ def test_a_runnable_that_is_returned_was_not_asked(golden: Golden) -> None:
     golden(turn.detail)
 
 
-def test_none_is_no_answer() -> None:
-    turn, _ = turn_of(lambda prompt: None)
-    assert (turn.ending, turn.text) == ("no_answer", None)
-
-
-def test_an_empty_text_is_an_answer() -> None:
-    assert turn_of(lambda prompt: "")[0].ending == "answered"
-
-
 def test_an_answer_over_the_limit_is_cut_and_noted(golden: Golden) -> None:
     turn, notes = turn_of(lambda prompt: "x" * 5_000_000)
     assert turn.text is not None

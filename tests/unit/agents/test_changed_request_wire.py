@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_http_servers import Plain, opened, raw_server
-from changed_request_kit import EVERY, PROMPT, change_of, expected, mutation, task_of
+from changed_request_kit import EVERY, PROMPT, change_of, expected, task_of
 from holdfast.agents.http.changed_request import FORMS, SIZE_LIMIT
 from holdfast.model.task import RequestChange
 
@@ -257,12 +257,6 @@ def test_an_agents_own_method_is_never_its_mutation() -> None:
     assert wire.head.startswith(b"PATCH /ask?input=Where+is+my+parcel%3F HTTP/1.1\r\n")
 
 
-def test_canaries_of_a_mutation_are_on_the_wire() -> None:
-    made = mutation("http_header_injection", "prompt_in_header")
-    [data] = recorded(made.request)  # type: ignore[arg-type]  # it has one
-    assert [word.encode() in data for word in made.canaries] == [True]
-
-
 SHAPES: dict[str, dict[str, Any]] = {
     "json": {},
     "get": {"method": "GET"},
@@ -318,15 +312,6 @@ def test_no_body_is_without_bound_and_none_is_impossible(form: str, body: bytes,
     assert made == FORMS[form](body, size)
 
 
-@pytest.mark.parametrize(("form", "unpack"), [("gzip", gzip.decompress), ("deflate", zlib.decompress)])
-def test_a_bomb_is_small_and_holds_the_request(form: str, unpack: object) -> None:
-    made = FORMS[form](QUESTION, 5_000_000)
-    held = unpack(made)  # type: ignore[operator]  # one of two functions
-    assert len(made) < 10_000
-    assert len(held) == 5_000_000 + len(QUESTION)
-    assert json.loads(held) == json.loads(QUESTION)
-
-
 def test_nesting_is_as_deep_as_it_says() -> None:
     assert FORMS["nested_lists"](b"{}", 3) == b'{"holdfast_extra":[[[0]]]}'
     assert FORMS["nested_objects"](b"{}", 2) == b'{"holdfast_extra":{"a":{"a":0}}}'
@@ -347,8 +332,3 @@ def test_keys_twice_the_last_being_the_true_ones() -> None:
     made = FORMS["twice"](QUESTION, 0)
     assert made.startswith(b'{"input":null,"k":null,')
     assert json.loads(made) == json.loads(QUESTION)
-
-
-def test_cut_and_empty_bodies() -> None:
-    assert FORMS["cut"](QUESTION, 0) == QUESTION[: len(QUESTION) // 2]
-    assert FORMS["empty"](QUESTION, 0) == b""

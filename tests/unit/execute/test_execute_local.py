@@ -114,21 +114,6 @@ async def _at_once(site: Any, trial: Trial, on_fault: Any, on_call: Any) -> Obse
     return Observation(trial.id)
 
 
-@pytest.mark.parametrize("taken", [0, 1, 7])
-def test_closing_while_the_queue_is_full_ends_at_once(monkeypatch: pytest.MonkeyPatch, taken: int) -> None:
-    monkeypatch.setattr(local, "run_trial", _at_once)
-
-    async def use() -> None:
-        ended = LocalExecutor(Site()).execute(TRIALS)  # type: ignore[arg-type]
-        for _ in range(taken + 1):
-            await anext(ended)
-        for _ in range(10):
-            await asyncio.sleep(0)  # the slots fill the queue and wait
-        await asyncio.wait_for(ended.aclose(), 5)
-
-    asyncio.run(use())
-
-
 def test_a_trial_that_swallows_its_cancelling_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     async def stubborn(site: Any, trial: Trial, on_fault: Any, on_call: Any) -> Observation:
         if trial in TRIALS[:4]:

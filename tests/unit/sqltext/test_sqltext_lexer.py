@@ -74,56 +74,12 @@ def test_a_token_knows_where_it_begins() -> None:
 
 
 HOSTILE = [
-    *(
-        "'",
-        '"',
-        "`",
-        "''",
-        "\\'",
-        "E'",
-        "E'\\",
-        "E''\n",
-        "E''--\n",
-        "U&'",
-        "$$",
-        "$a",
-        "$a$",
-        "/*",
-        "*/",
-        "/*!",
-        "/* /* */",
-    ),
-    *(
-        "--",
-        "-- ",
-        "-- \n",
-        "#",
-        ";",
-        "(",
-        "\n",
-        " ",
-        "1.",
-        "1a",
-        "a",
-        "a,",
-        "a.",
-        "with ",
-        "insert into ",
-        "for update ",
-    ),
-    *(
-        "case ",
-        "create ",
-        "create trigger begin ",
-        "begin ",
-        "end; ",
-        "drop table a, ",
-        "copy a (",
-        "copy a from stdin;\n",
-    ),
-    *("`x`", "E'\\''", "(1,'a'),"),
-    *("delimiter '\n", "delimiter /*\n", "\\echo '\n", "explain (analyze ", "begin atomic; "),
-]
+    "'", '"', "`", "''", "\\'", "E'", "E'\\", "E''\n", "E''--\n", "U&'", "$$", "$a", "$a$", "/*", "*/", "/*!",
+    "/* /* */", "--", "-- ", "-- \n", "#", ";", "(", "\n", " ", "1.", "1a", "a", "a,", "a.", "with ", "insert into ",
+    "for update ", "case ", "create ", "create trigger begin ", "begin ", "end; ", "drop table a, ", "copy a (",
+    "copy a from stdin;\n", "`x`", "E'\\''", "(1,'a'),", "delimiter '\n", "delimiter /*\n", "\\echo '\n",
+    "explain (analyze ", "begin atomic; ",
+]  # fmt: skip
 
 
 def _read_all(text: str, dialect: Dialect) -> None:

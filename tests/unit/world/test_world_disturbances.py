@@ -292,18 +292,6 @@ def test_a_jump_at_the_border_goes_to_the_next():
     assert fault.find_boundary(border - 0.5) == border + 86_400
 
 
-def test_every_fault_of_the_world_is_described():
-    import dataclasses
-    from typing import Annotated, get_origin, get_type_hints
-
-    for mode, plugin in plugins.list_plugins("faults.world"):
-        assert plugin.__doc__.splitlines()[0].endswith("."), mode
-        assert plugin.__dataclass_params__.frozen, mode
-        hints = get_type_hints(plugin, include_extras=True)
-        assert all(get_origin(hints[f.name]) is Annotated for f in dataclasses.fields(plugin)), mode
-        assert hasattr(plugin, "disturb"), mode
-
-
 @pytest.mark.parametrize(("felt", "effect"), [(True, "met"), (False, "no_effect")])
 def test_a_fault_that_ends_the_agent_before_it_is_wholly_done_is_met_if_that_was_seen(felt, effect, monkeypatch):
     async def disturb(self, world, ctx):

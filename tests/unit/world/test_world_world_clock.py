@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from golden_words import Golden
 from holdfast.model.world import Isolation
-from holdfast.world.compiled import INSTALL_COMMAND, get_cache_folder, make_name
+from holdfast.world.compiled import INSTALL_COMMAND, make_name
 from holdfast.world.world_clock import (
     CONTROL,
     OFFSET,
@@ -129,10 +129,6 @@ def readings(tmp_path):
     readings.close()
 
 
-def test_nothing_is_reported_at_first(readings):
-    assert readings.read_reported() == frozenset()
-
-
 def test_what_was_told_is_kept_also_while_a_program_has_it_open(readings, tmp_path):
     with open(tmp_path / "clock.reads", "wb", buffering=0) as program:
         program.write(struct.pack("=q", 1))
@@ -234,8 +230,3 @@ def test_another_source_option_or_machine_is_another_file(tmp_path):
     others.append(make_name(a, ["-O2"], "x86_64", ("glibc", "2.36")))
     assert len({first, *others}) == 6
     assert first.startswith("a-")
-
-
-def test_it_is_kept_in_the_users_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert get_cache_folder("compiled") == tmp_path / "holdfast" / "compiled"

@@ -173,19 +173,6 @@ def test_secrets_are_options_never_arguments():
     assert {"--disable-userns", "--die-with-parent", "--unshare-pid", "--clearenv"} <= set(words)
 
 
-@given(argv=st.lists(st.text(), min_size=1), env=st.dictionaries(st.text(), st.text()), cwd=st.text())
-def test_an_order_arrives_as_it_was_given(argv, env, cwd):
-    order = wire.StartOrder(tuple(argv), env, cwd)
-    assert wire.read_order(wire.write_order(order)) == order
-
-
-def test_a_layout_arrives_as_it_was_given():
-    layout = wire.SandboxLayout(
-        (None, "/x"), (True, False), (0,), 1, (("127.0.0.1", 80),), {"/a": 1}, {"/etc/hosts": "x"}, "/b", 5
-    )
-    assert wire.read_order(wire.write_order(layout)) == layout
-
-
 listed = st.lists(st.tuples(st.text(), st.sampled_from(["created", "deleted"]), st.integers(0, 10**12)), max_size=9)
 
 

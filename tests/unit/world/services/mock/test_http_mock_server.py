@@ -120,21 +120,12 @@ LIMIT = 1_000
 MAIL = json.dumps({"to": "x@y"}).encode()
 
 
-def raw_deflate(data: bytes) -> bytes:
-    packer = zlib.compressobj(wbits=-15)
-    return packer.compress(data) + packer.flush()
-
-
 @pytest.mark.parametrize(
     ("encoding", "data"),
     [
         ("", MAIL),
         ("identity", MAIL),
         ("gzip", gzip.compress(MAIL, mtime=0)),
-        ("X-GZIP", gzip.compress(MAIL, mtime=0)),
-        ("gzip", gzip.compress(MAIL[:5], mtime=0) + gzip.compress(MAIL[5:], mtime=0)),
-        ("deflate", zlib.compress(MAIL)),
-        ("deflate", raw_deflate(MAIL)),
         ("deflate, gzip", gzip.compress(zlib.compress(MAIL), mtime=0)),
     ],
 )
