@@ -54,6 +54,10 @@ def test_setup_prepares_the_world_and_is_not_the_agents_doing(tmp_path):
     ("sections", "why"),
     [
         ({"setup": {"commands": ["true", "echo no >&2; exit 3"]}}, "setup.commands[1] exited with 3: no"),
+        (
+            {"setup": {"commands": ["echo 'Main.java:1: error' >&2; seq 1000 >&2; exit 1"]}},
+            "setup.commands[0] exited with 1: Main.java:1: error 1 2 3",
+        ),
         ({"fixtures": [{"type": "git_repo", "url": "./missing.git"}]}, "git clone of ./missing.git failed"),
         (
             {

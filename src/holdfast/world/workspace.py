@@ -18,6 +18,7 @@ from holdfast.errors import HarnessError, HoldfastError, QueryFailed
 from holdfast.folders import OWN, get_own_folder, get_runs_folder
 from holdfast.model.canary import CanaryReader, find_echoes
 from holdfast.model.codec import digest, encode_canonical
+from holdfast.model.shorten import join_lines, shorten
 from holdfast.model.trial import Trial
 from holdfast.model.world import FileTexts, Fixture, PlacedFile, WrittenCanaries
 from holdfast.protocols.sandbox import FileChange, Sandbox
@@ -148,7 +149,8 @@ async def run_setup(commands: Iterable[str], sandbox: Sandbox, environ: Mapping[
         await _refuse_bash_syntax(number, command, sandbox, environ)
         ran = await sandbox.run([_SHELL, "-c", command], environ, timeout_s=SETUP_S)
         if ran.exit_code != 0:
-            output = (ran.stderr or ran.stdout).decode("utf-8", "replace").strip()[-1_000:]
+            # A compiler's first line is the cause, a script's last one.
+            output = shorten(join_lines((ran.stderr or ran.stdout).decode("utf-8", "replace")), 1_000)
             ending = "took too long" if ran.timed_out else f"exited with {ran.exit_code}"
             raise HarnessError(f"setup.commands[{number}] {ending}: {output}", code="setup-failed")
 
