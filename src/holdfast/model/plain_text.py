@@ -32,11 +32,12 @@ _TYPED = {
     **dict.fromkeys((0x85, 0x2028, 0x2029), "\n"),
     **dict.fromkeys(map(ord, "‘’‚‛ʼ＇"), "'"),
     **dict.fromkeys(map(ord, "“”„‟＂"), '"'),
+    **dict.fromkeys((0x2010, 0x2011), "-"),  # models write the second one, which does not break, in ids and prices
 }
 
 
 def to_canonical_text(text: str) -> str:
-    """Return the text in NFC with entities resolved outside of code, plain spaces and quotes, and nothing invisible."""
+    """Return the text in NFC with entities resolved outside of code, typed as `to_typed_text` says, and nothing invisible."""
     if "&" in text and _ENTITY.search(text):
         from html import unescape
 
@@ -49,7 +50,7 @@ def to_canonical_text(text: str) -> str:
 
 
 def to_typed_text(text: str) -> str:
-    """Return the text in NFC with plain spaces and straight quotes, as a keyboard writes it."""
+    """Return the text in NFC with plain spaces and hyphens and straight quotes, as a keyboard writes it."""
     return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_TYPED))
 
 

@@ -27,6 +27,7 @@ CANONICAL = {
     "entity in a code span": ("`&lt;` ``a ` &lt;`` &lt;", "`&lt;` ``a ` &lt;`` <"),
     "entity after a lone backtick": ("a ` b &lt;", "a ` b <"),
     "no entity": ("?a=1&copy=2 AT&T &nosuch; &", "?a=1&copy=2 AT&T &nosuch; &"),
+    "hyphens": ("sk\u2011abc, well\u2010known", "sk-abc, well-known"),
     "guillemets and dashes stay": ("«a» – b", "«a» – b"),
 }
 
