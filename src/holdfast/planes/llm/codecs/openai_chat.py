@@ -72,7 +72,7 @@ def _write_call(call: ToolCall, old: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_chunk(chunk: dict[str, Any], reply: StreamedReply) -> None:
-    """Read one chunk of a stream."""
+    """Read a complete reply, in the form of a chunk, or one chunk of a stream."""
     reply.model = reply.model or as_text(chunk.get("model"))
     if chunk.get("error"):
         return reply.set_error(error_replies.read_error(chunk))
@@ -85,10 +85,17 @@ def _read_chunk(chunk: dict[str, Any], reply: StreamedReply) -> None:
         _read_others(choice, reply)
         if not choice.get("index"):
             _read_choice(choice, reply)
-            _keep_other(choice, reply)
-        else:
-            reply.add_extra("further choices", choice)
     return None
+
+
+def _read_event(chunk: dict[str, Any], reply: StreamedReply) -> None:
+    """Read one chunk of a stream, and keep the parts that the neutral form does not support."""
+    _read_chunk(chunk, reply)
+    for choice in map(as_dict, as_list(chunk.get("choices"))):
+        if choice.get("index"):
+            reply.add_extra("further choices", choice)
+        else:
+            _keep_other(choice, reply)
 
 
 def _keep_other(choice: dict[str, Any], reply: StreamedReply) -> None:
@@ -202,7 +209,7 @@ class OpenAIChat(Codec):
         return reply.build_completion()
 
     def create_event_reader(self) -> EventReader:
-        return _read_chunk
+        return _read_event
 
     def write_usage(self, usage: Usage) -> dict[str, Any]:
         read, wrote = usage.input_tokens, usage.output_tokens
