@@ -213,10 +213,10 @@ def test_what_got_worse_since_the_last_good_run_is_known(two: Project) -> None:
     with chdir(two.folder):
         found = open_history(Path(".holdfast/runs"))
         good, worse = find_regressions(found, "0003")
-        assert find_regressions(found, "0001") == (None, ())
+        assert find_regressions(found, "0001") == ("", [])
     assert good == "0001"
-    assert [(one.rule, one.scenario, one.run) for one in worse] == [("cites", "down", "0002")]
-    assert worse[0].commit == git(two.folder, "rev-parse", "HEAD")
+    assert [(one.rule, one.scenario, one.failed_in) for one in worse] == [("cites", "down", "0002")]
+    assert worse[0].failed_commit == git(two.folder, "rev-parse", "HEAD")
 
 
 def test_a_rule_that_fails_with_uncommitted_changes_does_not_blame_the_commit(project: MakeProject) -> None:
@@ -233,7 +233,7 @@ def test_a_rule_that_fails_with_uncommitted_changes_does_not_blame_the_commit(pr
     with chdir(made.folder):
         found = open_history(Path(".holdfast/runs"))
         _, (worse,) = find_regressions(found, "0002")
-    assert (worse.commit, worse.dirty, worse.run) == (good, True, "0002")
+    assert (worse.failed_commit, worse.failed_dirty, worse.failed_in) == (good, True, "0002")
 
 
 def test_the_terminal_and_the_chart_agree_on_which_runs_are_points_of_the_history(two: Project) -> None:

@@ -35,8 +35,9 @@ from holdfast.runner.past.hunted import load_hunt, read_tried_faults
 from holdfast.runner.start import load_stored_spec
 from holdfast.score.run_totals import SpendingTally, estimate_cost
 from holdfast.store.known_causes import KnownCause, read_known_causes, write_causes
-from holdfast.store.record import StoredObservations, read_observations, read_scenarios, read_trials, read_verdicts
+from holdfast.store.record import read_observations, read_scenarios, read_trials, read_verdicts
 from holdfast.store.rundir import HUNT, MAP, RunDir, seal_hunt, write_json
+from holdfast.store.traces import read_details
 
 CALM_REPLICAS = 3
 """Calm trials of each prompt, unless a script or a recording answers for the model."""
@@ -211,10 +212,10 @@ def conclude_hunt(
 
 def _estimate_cost(planner: HuntPlanner, run: RunDir, max_trials: int | None) -> CostEstimate | None:
     calm = {one.trial for one in planner.calm}
-    stored, spending = StoredObservations(run), SpendingTally()
-    for _, observation in stored.read_all(traces=False):
+    spending = SpendingTally()
+    for observation in read_observations(run, traces=False):
         if observation.trial in calm:
-            spending.add(stored.read_details(observation).trace)
+            spending.add(read_details(run, observation).trace)
     return estimate_cost(spending, len(calm), max_trials)
 
 

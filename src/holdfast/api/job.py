@@ -17,7 +17,7 @@ from holdfast.execute.resolved_spec import ModelOptions
 from holdfast.folders import get_runs_folder
 from holdfast.model.codes import RunWarning
 from holdfast.model.scenario import is_applicable
-from holdfast.model.spec import BuiltText, Problem, Spec
+from holdfast.model.spec import BuiltText, PartAsked, Problem, Spec
 from holdfast.model.task import Task
 from holdfast.plan import RunOptions
 from holdfast.reading.fields import convert
@@ -41,6 +41,13 @@ def load_part(path: Path, options: RunOptions, built: BuiltText | None = None) -
     if checked.spec is None or any(p.severity == "error" for p in problems):
         raise SpecError(str(path), problems, source=checked.source)
     return checked.spec, problems
+
+
+def choose_part(path: Path, options: RunOptions, built: BuiltText | None = None) -> PartAsked:
+    """Return the contract of a file; without a contract, what `holdfast run` runs."""
+    load_options = LoadOptions(seed=options.seed, replicas=options.replicas, built=built)
+    spec = check(path, environ=os.environ, options=load_options).spec
+    return "run" if spec is not None and spec.declares and "contract" not in spec.declares else "contract"
 
 
 def prepare_job(
@@ -93,7 +100,8 @@ def run_job(
         os.chdir(here)  # an inline agent may have changed the working folder
     ended = rundir.read_end() or RunEnd(False, 0.0)
     page = rundir.path / "report.html" if report else None
-    outcome = conclude(rundir, job.spec, job.plan, running.intake.tally, job.options, ended=ended, page=page)
+    tally = running.intake.tally
+    outcome = conclude(rundir, job.spec, job.plan, tally, job.options, ended=ended, foreign=running.foreign, page=page)
     store_score(rundir, outcome.score)
     rundir.unlock()
     return outcome

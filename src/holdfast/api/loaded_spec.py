@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.api.entry_points import Caller
-from holdfast.api.job import build_part, load_part
+from holdfast.api.job import build_part, choose_part, load_part
 from holdfast.api.values import CheckValue, FaultValue
 from holdfast.errors import SpecError, UsageError
 from holdfast.model.codes import RunWarning
@@ -23,7 +23,6 @@ from holdfast.plan import RunOptions
 from holdfast.reading.node import join_path
 from holdfast.reading.words import find_near_name
 from holdfast.runner.job import format_spec_warnings
-from holdfast.spec import LoadOptions, check
 
 _DEEPEST = 100
 _CODE = re.compile(r"agent\.(endpoint|tool_registry|reset_function|llm|(tools|llm)\[\d+\](\.callable)?)")
@@ -191,13 +190,9 @@ def load_source(source: SpecSource, options: RunOptions, where: Caller, part: Pa
         path = Path(where.path)
     else:
         builder, text, path = None, None, Path(source)
-    if part is None:  # the contract of a file; without a contract, what `holdfast run` runs
-        load_options = LoadOptions(seed=options.seed, replicas=options.replicas, built=text)
-        checked = check(path, environ=os.environ, options=load_options).spec
-        part = "run" if checked is not None and checked.declares and "contract" not in checked.declares else "contract"
-    spec, problems = load_part(path, replace(options, part=part), text)
-    functions = {} if builder is None else builder.functions
-    return _complete(spec, problems, replace(options, part=part), functions)
+    options = replace(options, part=part or choose_part(path, options, text))
+    spec, problems = load_part(path, options, text)
+    return _complete(spec, problems, options, {} if builder is None else builder.functions)
 
 
 def _complete(

@@ -72,7 +72,7 @@ class SpecFile:
         self._broken: dict[str, ItemOutcome] = {}
         """By part: why it could not run at all."""
         self._items: list[FileItem] = []
-        self._asked: set[str] = set()
+        self._preflighted: set[str] = set()
         """Parts whose agent was asked once without faults."""
         self.no_items = ""
         """For a file without items: why, and which command runs it."""
@@ -147,7 +147,7 @@ class SpecFile:
         spec = self._specs[part]
         is_complete = not any(one.part == part and one not in items for one in self._items)
         select = Select() if is_complete else Select(cells=tuple(self._select_cells(items)))
-        preflight = part not in self._asked or spec.spec.agent.isolation != "fresh"
+        preflight = part not in self._preflighted or spec.spec.agent.isolation != "fresh"
         options = replace(self._options, select=select, fail_fast=fail_fast, preflight=preflight)
         try:
             with run_blocking(build_work(spec, options, self._caller, runs=self._runs)) as result:
@@ -155,7 +155,7 @@ class SpecFile:
         except HoldfastError as broken:
             self._broken[part] = ItemOutcome("error", (f"error: {make_visible(str(broken))}", *format_details(broken)))
             return
-        self._asked.add(part)
+        self._preflighted.add(part)
 
     def _select_cells(self, items: Sequence[FileItem]) -> Iterator[SelectedCell]:
         """Yield the cells of these items, and all that are judged on the same trials anyway."""

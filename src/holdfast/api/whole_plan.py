@@ -66,10 +66,8 @@ def plan_whole(
         raise UsageError("--baseline and --shard cannot be combined", hint=hint, code="options-conflict")
     whole = None
     if resume is not None:
-        whole, options = _find_whole(RunDir.find(get_runs_folder(config).absolute(), resume), options, force)
-        manifest = whole.read_manifest()
-        path = Path(manifest.spec_path)  # as the user wrote it, if it is still the same file
-        config = config or (path if path.resolve() == manifest.original else manifest.original)
+        whole = RunDir.find(get_runs_folder(config).absolute(), resume)
+        options, config = _check_resumed(whole, options, force), config or whole.read_manifest().written_path
     spec, _ = load_part(find_config(config), options)
     wanted = whole.read_manifest().parts if whole is not None else _choose_parts(spec, options)
     if not wanted:
@@ -102,8 +100,8 @@ def _find_baseline(baseline: str | None, spec: Spec, whole: RunDir | None) -> tu
     return None, f"--baseline {baseline}: no earlier ci run of {spec.path} is stored, so nothing was compared"
 
 
-def _find_whole(whole: RunDir, options: RunOptions, force: bool) -> tuple[RunDir, RunOptions]:
-    """Return the run to resume, and its options; raise UsageError if it has one part, or cannot be resumed with these
+def _check_resumed(whole: RunDir, options: RunOptions, force: bool) -> RunOptions:
+    """Return the options of the run to resume; raise UsageError if it has one part, or cannot be resumed with these
     options.
     """
     manifest = whole.read_manifest()
@@ -116,7 +114,7 @@ def _find_whole(whole: RunDir, options: RunOptions, force: bool) -> tuple[RunDir
         raise UsageError(
             f"{other} cannot be changed when a run is resumed", hint="leave it out", code="options-conflict"
         )
-    return whole, manifest.options.merge_resumed(options)
+    return manifest.options.merge_resumed(options)
 
 
 def _choose_parts(spec: Spec, options: RunOptions) -> tuple[Part, ...]:

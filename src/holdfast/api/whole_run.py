@@ -6,7 +6,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,7 +46,6 @@ class WholeOutcome(Struct, frozen=True):
     outcomes: dict[Part, RunOutcome]
     spec: Spec
     whole: RunDir
-    stack: ExitStack
     running: bool = False
     """Another process is still writing it: the parts are incomplete."""
 
@@ -55,10 +53,6 @@ class WholeOutcome(Struct, frozen=True):
     def page_path(self) -> str:
         """The path of the overall page, as the user would type it."""
         return shorten_path(self.whole.path / "report.html")
-
-    def close(self) -> None:
-        """Close the files of every part."""
-        self.stack.close()
 
 
 def run_whole(plan: WholePlan, run_part: RunPart, show_part: ShowPart) -> WholeOutcome:
@@ -72,12 +66,10 @@ def run_whole(plan: WholePlan, run_part: RunPart, show_part: ShowPart) -> WholeO
         for part, job in plan.jobs.items():
             if job.resumed is None:  # it runs again, and must not write into the run that it links to
                 whole.get_part(part).path.unlink(missing_ok=True)
-    stack = ExitStack()
     outcomes: dict[Part, RunOutcome] = {}
     try:
-        results = _run_parts(plan, whole, run_part, show_part, outcomes, stack, began)
+        results = _run_parts(plan, whole, run_part, show_part, outcomes, began)
     except BaseException:
-        stack.close()
         whole.unlock()
         if plan.whole is None and not any((whole.path / "parts").glob("*/run.json")):
             shutil.rmtree(whole.path, ignore_errors=True)  # none of its parts was begun
@@ -96,7 +88,7 @@ def run_whole(plan: WholePlan, run_part: RunPart, show_part: ShowPart) -> WholeO
     )
     store_overall(whole, result)
     whole.unlock()
-    return WholeOutcome(result, outcomes, plan.spec, whole, stack)
+    return WholeOutcome(result, outcomes, plan.spec, whole)
 
 
 def _run_parts(
@@ -105,7 +97,6 @@ def _run_parts(
     run_part: RunPart,
     show_part: ShowPart,
     outcomes: dict[Part, RunOutcome],
-    stack: ExitStack,
     began: float,
 ) -> list[PartResult]:
     """Run the parts in order and add their outcomes; the results, also of parts that were skipped."""
@@ -120,7 +111,7 @@ def _run_parts(
         if used_up:
             results.append(build_skipped(part, f"{used_up} is used up", weights, UNPROVEN))
             continue
-        outcome = stack.enter_context(closing(run_part(part, job, whole.get_part(part))))
+        outcome = run_part(part, job, whole.get_part(part))
         if part == "hunt":
             outcome, why, code = _conclude_hunt(job, outcome)
             if why:
@@ -190,7 +181,7 @@ def load_whole(whole: RunDir) -> WholeOutcome:
     """Return a stored run of several parts; some may be unfinished."""
     manifest = whole.read_manifest()
     spec, _ = load_stored_spec(whole, manifest, None, os.environ)
-    stack, outcomes = ExitStack(), {}
+    outcomes: dict[Part, RunOutcome] = {}
     running = is_written(whole.path)
     stored = None if running else read_overall(whole)
     results: list[PartResult] = []
@@ -200,7 +191,7 @@ def load_whole(whole: RunDir) -> WholeOutcome:
                 build_skipped(part, "to come" if running else "the run ended before this part", spec.weights)
             )
             continue
-        outcomes[part] = stack.enter_context(closing(load_run(whole.get_part(part), environ=os.environ)))
+        outcomes[part] = load_run(whole.get_part(part), environ=os.environ)
         results += build_part_results(outcomes[part], whole, spec.weights)
     reason = "the run is under way" if running else "the run was interrupted"
     ended = is_interrupted(results) and not running  # then the part says so
@@ -213,7 +204,7 @@ def load_whole(whole: RunDir) -> WholeOutcome:
         reasons=[] if ended else [Reason(INTERRUPTED, reason, "interrupted")],
         outcomes=outcomes.values(),
     )
-    return WholeOutcome(result, outcomes, spec, whole, stack, running)
+    return WholeOutcome(result, outcomes, spec, whole, running)
 
 
 def conclude_merged(

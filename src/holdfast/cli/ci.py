@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +120,10 @@ def run_ci(
     options = shared.build_run_options(part="ci", **raw_options)
     plan = plan_whole(config, options, resume, force, warn=shared.check_options, baseline=baseline)
     screen, report = Screen(as_json=as_json, quiet=quiet, verbose=verbose), not no_report
-    with closing(run_and_show_parts(plan, screen, report=report, cached=cached, outputs=outputs)) as combined:
-        missing = write_overall(combined, outputs, report=report)
-        report_whole_step(combined, annotations=annotations)
-        show_overall(combined, screen, combined.page_path if report else "")
+    combined = run_and_show_parts(plan, screen, report=report, cached=cached, outputs=outputs)
+    missing = write_overall(combined, outputs, report=report)
+    report_whole_step(combined, annotations=annotations)
+    show_overall(combined, screen, combined.page_path if report else "")
     return print_missing(missing, combined.overall.exit_code)
 
 
@@ -132,7 +131,5 @@ def score_overall(*, config: Path | None, resume: str | None, force: bool, exit_
     """Run every part, print only the overall score, and return the exit code."""
     options = shared.build_run_options(part="ci", **raw_options)
     plan = plan_whole(config, options, resume, force, warn=shared.check_options)
-    with closing(run_and_show_parts(plan, Screen(silent=True), report=False)) as combined:
-        pass  # the number is all that is shown
-    last = combined.overall
+    last = run_and_show_parts(plan, Screen(silent=True), report=False).overall  # the number is all that is shown
     return print_score(last.score, last.reasons, last.exit_code, exit_zero=exit_zero)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from pathlib import Path
 from shlex import quote
 from shutil import which
@@ -89,12 +88,12 @@ def _show(
     surprise: Callable[[Version, Iterable[Cell]], str],
 ) -> str:
     """Run and show one spec as its command would, and return what differs from the expected result."""
-    with closing(execute_and_report(prepare(spec, options), screen)) as outcome:
-        screen.finish(outcome)
-        print()
-        if outcome.score.exit_code == 2:
-            raise _UserQuit
-        return surprise(version, [row.cell for row in outcome.run.cells])
+    outcome = execute_and_report(prepare(spec, options), screen)
+    screen.finish(outcome)
+    print()
+    if outcome.score.exit_code == 2:
+        raise _UserQuit
+    return surprise(version, [row.cell for row in outcome.run.cells])
 
 
 def _run_scores() -> Iterable[str]:
@@ -111,11 +110,11 @@ def _run_scores() -> Iterable[str]:
 def _run_ci(version: Version) -> Overall:
     """Run all parts of one file as `ci` does, without output."""
     plan = plan_whole(Path(shorten_path(version.spec)), RunOptions(part="ci"), None, False)
-    with closing(run_and_show_parts(plan, Screen(silent=True), report=True)) as combined:
-        write_overall(combined, (), report=True)
-        if combined.overall.exit_code == 2:
-            raise _UserQuit
-        return combined.overall
+    combined = run_and_show_parts(plan, Screen(silent=True), report=True)
+    write_overall(combined, (), report=True)
+    if combined.overall.exit_code == 2:
+        raise _UserQuit
+    return combined.overall
 
 
 def _print_table(results: list[tuple[str, Overall]]) -> None:

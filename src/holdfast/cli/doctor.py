@@ -10,18 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import click
-from msgspec.structs import replace
 
-from holdfast.api.job import load_part
+from holdfast.api.job import choose_part, load_part
 from holdfast.cli import options as shared
 from holdfast.cli.screen import get_width, print_document, should_use_color
 from holdfast.doctor.diagnose import ExaminedSpec, TellFindings, examine, examine_agent
 from holdfast.errors import UsageError
 from holdfast.folders import DEFAULT_FILES, find_config
-from holdfast.model.spec import PartAsked, Problem, Spec
 from holdfast.plan import RunOptions
 from holdfast.report.terminal.diagnosis import Diagnosis, DoctorFinding, Sheet, build_document
-from holdfast.spec import LoadOptions, check
 
 
 @click.command(name="doctor")
@@ -70,18 +67,8 @@ def _load_examined_spec(config: Path | None, replay: Path | None, ask: bool) -> 
         path = find_config(config)
     except UsageError:
         return None
-    spec, problems = _load_any_part(path, RunOptions())
+    spec, problems = load_part(path, RunOptions(part=choose_part(path, RunOptions())))
     return ExaminedSpec(spec, problems, os.environ, replay, ask)
-
-
-def _load_any_part(path: Path, options: RunOptions) -> tuple[Spec, tuple[Problem, ...]]:
-    """Load the file's contract; without a contract its scenario, otherwise its mutations."""
-    spec = check(path, environ=os.environ, options=LoadOptions(part="verify")).spec
-    if spec is None or "contract" in spec.declares:
-        return load_part(path, options)
-    scenario = any(task.kind == "task" for task in spec.tasks)
-    part: PartAsked = "scenario" if scenario else "mutation" if "mutation" in spec.declares else "contract"
-    return load_part(path, replace(options, part=part))
 
 
 @click.command(name="verify")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +67,11 @@ def _run_and_show(job: Job, write: Path | None, screen: Screen) -> int:
     if job.options.hunt.confirm_live and hunted.result.causes:
         live = prepare_confirmation(job, hunted.result)
         hunted = add_live_counts(hunted, run_hunt(live, Screen(as_json=screen.as_json, silent=True)).planner)
-    with closing(write_all_reports(hunted.outcome, job)) as outcome:
-        show_hunt(hunted, job.spec.path, as_json=screen.as_json)
-        if write is not None:
-            write_causes(write, hunted.result)
-        return report_unwritten(outcome)
+    outcome = write_all_reports(hunted.outcome, job)
+    show_hunt(hunted, job.spec.path, as_json=screen.as_json)
+    if write is not None:
+        write_causes(write, hunted.result)
+    return report_unwritten(outcome)
 
 
 def run_hunt(job: Job, screen: Screen) -> EndedHunt:
@@ -83,9 +82,9 @@ def run_hunt(job: Job, screen: Screen) -> EndedHunt:
         if not screen.as_json:
             screen.finish(outcome)
 
-    with closing(execute(job, screen, report=True)) as outcome:
-        hunted = conclude_hunt(job.plan, job.options, outcome, show_calm)
-        screen.close()
+    outcome = execute(job, screen, report=True)
+    hunted = conclude_hunt(job.plan, job.options, outcome, show_calm)
+    screen.close()
     return hunted
 
 
@@ -196,11 +195,11 @@ def show_map(*, config: Path | None, as_json: bool, **raw_options: Any) -> int:
     )
     write_json(hunted.run.path / MAP, fault_map)
     seal_hunt(hunted.run)
-    with closing(write_reports(apply_hunt(hunted.outcome, hunted.run))) as outcome:
-        if as_json:
-            print_document(
-                {**to_builtins(fault_map), "percent": round(fault_map.coverage.percent, 2), "run": hunted.run.id}
-            )
-        else:
-            print(*format_map(fault_map, outcome.run.page), sep="\n")
+    outcome = write_reports(apply_hunt(hunted.outcome, hunted.run))
+    if as_json:
+        print_document(
+            {**to_builtins(fault_map), "percent": round(fault_map.coverage.percent, 2), "run": hunted.run.id}
+        )
+    else:
+        print(*format_map(fault_map, outcome.run.page), sep="\n")
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import click
@@ -61,11 +60,11 @@ def command(
 
 def _show(run: RunDir, outputs: Sequence[Path], screen: Screen) -> int:
     """Judge and show the run, and return the exit code."""
-    with closing(load_run(run, environ=os.environ)) as outcome:
-        store_score(run, outcome.score)
-        page = shorten_path(run.path / "report.html")
-        reported = write_reports(replace(outcome, run=replace(outcome.run, page=page)), outputs, step_summary=True)
-        screen.finish(reported)
+    outcome = load_run(run, environ=os.environ)
+    store_score(run, outcome.score)
+    page = shorten_path(run.path / "report.html")
+    reported = write_reports(replace(outcome, run=replace(outcome.run, page=page)), outputs, step_summary=True)
+    screen.finish(reported)
     return report_unwritten(reported)
 
 
@@ -74,17 +73,17 @@ def _show_hunt(run: RunDir, outputs: Sequence[Path], *, as_json: bool) -> int:
     manifest = run.read_manifest()
     spec, _ = load_stored_spec(run, manifest, None, os.environ)
     plan = build_plan(spec, manifest.options.select)
-    with closing(load_run(run, environ=os.environ)) as outcome:
-        hunted = conclude_hunt(plan, manifest.options, outcome)
-    with closing(write_reports(hunted.outcome, outputs, step_summary=True)) as reported:
-        show_hunt(hunted, spec.path, as_json=as_json)
-        return report_unwritten(reported)
+    outcome = load_run(run, environ=os.environ)
+    hunted = conclude_hunt(plan, manifest.options, outcome)
+    reported = write_reports(hunted.outcome, outputs, step_summary=True)
+    show_hunt(hunted, spec.path, as_json=as_json)
+    return report_unwritten(reported)
 
 
 def _show_whole(merged: MergedRun, outputs: Sequence[Path], screen: Screen) -> int:
     """Judge and show every part of the run and the overall result, and return the exit code."""
-    with closing(conclude_merged(merged.run, merged.skipped_parts, write_reports)) as combined:
-        missing = write_overall(combined, outputs, report=True)
-        report_whole_step(combined, annotations=False)
-        show_stored_whole(combined, screen, combined.page_path)
+    combined = conclude_merged(merged.run, merged.skipped_parts, write_reports)
+    missing = write_overall(combined, outputs, report=True)
+    report_whole_step(combined, annotations=False)
+    show_stored_whole(combined, screen, combined.page_path)
     return print_missing(missing, combined.overall.exit_code)

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Collection
-from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -144,10 +143,10 @@ def _replay_once(run: RunDir, session: RecordedSession) -> None:
         except NothingProven as nothing:
             raise _build_refusal(session, str(nothing), _OTHER_RULES) from None
         job = prepare_job(derived, options, ())
-        with closing(run_job(job, lambda _: None, report=False, runs=Path(scratch) / "runs")) as outcome:
-            # Rules on the state that the agent leaves, without asking a model.
-            on_state = frozenset(rule.id for rule in derived.invariants if is_state_rule(rule))
-            _compare_failures(read_stored_trial(run, session.id, os.environ), outcome, on_state, session)
+        outcome = run_job(job, lambda _: None, report=False, runs=Path(scratch) / "runs")
+        # Rules on the state that the agent leaves, without asking a model.
+        on_state = frozenset(rule.id for rule in derived.invariants if is_state_rule(rule))
+        _compare_failures(read_stored_trial(run, session.id, os.environ), outcome, on_state, session)
 
 
 def _compare_failures(

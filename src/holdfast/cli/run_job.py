@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -128,12 +127,7 @@ def execute(job: Job, screen: Screen, *, report: bool, at: RunDir | None = None)
 
 def execute_and_report(job: Job, screen: Screen, outputs: Sequence[Path] = (), *, report: bool = True) -> RunOutcome:
     """Execute the only job of a command, and write every requested report."""
-    outcome = execute(job, screen, report=report)
-    try:
-        return write_all_reports(outcome, job, outputs)
-    except BaseException:
-        outcome.close()
-        raise
+    return write_all_reports(execute(job, screen, report=report), job, outputs)
 
 
 def run_and_show(
@@ -169,17 +163,21 @@ def run_and_show(
     job = prepare(config, options, resume=resume, force=force, outputs=outputs, last_failed=last_failed, make=make)
     if dry_run:
         return screen.print_dry_run(job)
-    with closing(_run_or_reuse(job, screen, outputs, report=not no_report, cached=cached)) as outcome:
-        screen.finish(outcome)
-        report_step([outcome.run], outcome.score, outcome.run.id, annotations=annotations)
-        if otlp is not None:
-            from holdfast.runner.export import export
-
-            # A collector that rejects the traces does not change the verdict.
-            trouble = export(outcome, otlp, os.environ)
-            if trouble is not None:
-                screen.warn(RunWarning("traces-unsent", trouble))
+    outcome = _run_or_reuse(job, screen, outputs, report=not no_report, cached=cached)
+    screen.finish(outcome)
+    report_step([outcome.run], outcome.score, outcome.run.id, annotations=annotations)
+    if otlp is not None:
+        _export_traces(outcome, otlp, screen)
     return report_unwritten(outcome)
+
+
+def _export_traces(outcome: RunOutcome, target: str, screen: Screen) -> None:
+    """Export the traces. A collector that rejects them does not change the verdict."""
+    from holdfast.runner.export import export
+
+    trouble = export(outcome, target, os.environ)
+    if trouble is not None:
+        screen.warn(RunWarning("traces-unsent", trouble))
 
 
 def _run_or_reuse(job: Job, screen: Screen, outputs: Sequence[Path], *, report: bool, cached: bool) -> RunOutcome:
@@ -235,6 +233,5 @@ def score_contract(
     """Run the contract, print only its score, and return the exit code."""
     options = build_run_options(**raw_options)
     job = prepare(config, options, resume=resume, force=force, last_failed=last_failed)
-    with closing(execute_and_report(job, Screen(silent=True), report=False)) as outcome:
-        pass  # the number is all that is shown
-    return print_score(outcome.score.value, outcome.score.reasons, outcome.score.exit_code, exit_zero=exit_zero)
+    score = execute_and_report(job, Screen(silent=True), report=False).score  # the number is all that is shown
+    return print_score(score.value, score.reasons, score.exit_code, exit_zero=exit_zero)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +41,13 @@ def show_stored(run: RunDir, outputs: Sequence[Path], screen: Screen) -> int:
         return _show_whole(run, outputs, screen)
     for path in outputs:
         find_reporter(path)
-    with closing(load_run(run, environ=os.environ)) as outcome:
-        if is_in_progress(run):
-            outcome = replace(outcome, run=replace(outcome.run, running=True))
-        for path in outputs:
-            write(outcome.run, path)
-        if not outputs or screen.as_json:
-            screen.finish(outcome)
+    outcome = load_run(run, environ=os.environ)
+    if is_in_progress(run):
+        outcome = replace(outcome, run=replace(outcome.run, running=True))
+    for path in outputs:
+        write(outcome.run, path)
+    if not outputs or screen.as_json:
+        screen.finish(outcome)
     return 0
 
 
@@ -99,11 +98,11 @@ def _show_whole(run: RunDir, outputs: Sequence[Path], screen: Screen) -> int:
     """Show a run of several parts, or write its reports, and return the exit code."""
     for path in outputs:
         check_output(path)
-    with closing(load_whole(run)) as combined:
-        missing = write_overall(combined, outputs, report=False)
-        if not outputs or screen.as_json:
-            page = combined.page_path if (run.path / "report.html").is_file() else ""
-            show_stored_whole(combined, screen, page)
+    combined = load_whole(run)
+    missing = write_overall(combined, outputs, report=False)
+    if not outputs or screen.as_json:
+        page = combined.page_path if (run.path / "report.html").is_file() else ""
+        show_stored_whole(combined, screen, page)
     return print_missing(missing)
 
 
@@ -132,14 +131,14 @@ def show(what: str, run: str | None, *, as_json: bool, quiet: bool, verbose: boo
 
 
 def _show_trial(run: RunDir, trial: str, *, as_json: bool, verbose: bool) -> int:
-    with closing(load_run(run, environ=os.environ)) as outcome:
-        cells = outcome.cells
-        try:
-            document = build_trial(outcome.run, cells.read_trial(trial), cells.format_command(trial))
-        except KeyError:
-            raise UsageError(
-                f"trial {trial} of run {run.id} has not ended", hint="holdfast view follows it", code="trial-running"
-            ) from None
+    outcome = load_run(run, environ=os.environ)
+    cells = outcome.cells
+    try:
+        document = build_trial(outcome.run, cells.read_trial(trial), cells.format_command(trial))
+    except KeyError:
+        raise UsageError(
+            f"trial {trial} of run {run.id} has not ended", hint="holdfast view follows it", code="trial-running"
+        ) from None
     if as_json:
         print_document({**document, "run": run.id, "timeline": to_builtins(build_timeline(document))})
         return 0
@@ -160,9 +159,7 @@ def judge(
     for path in outputs:
         find_reporter(path)
     rundir = get_single_part(RunDir.find(get_runs_folder(), run))
-    with closing(
-        judge_again(rundir, config=config, options=shared.build_run_options(**raw_options), environ=os.environ)
-    ) as outcome:
-        reported = write_reports(outcome, outputs)
-        Screen(as_json=as_json, quiet=quiet).finish(reported)
+    outcome = judge_again(rundir, config=config, options=shared.build_run_options(**raw_options), environ=os.environ)
+    reported = write_reports(outcome, outputs)
+    Screen(as_json=as_json, quiet=quiet).finish(reported)
     return report_unwritten(reported)

@@ -72,10 +72,10 @@ def find_mail_surprise(version: Version, cells: Iterable[Cell]) -> str:
     return _describe_surprise(f"{version.name} mail", version.fails_mail, cells)
 
 
-def find_overall_surprise(version: Version, found: Overall) -> str:
+def find_overall_surprise(version: Version, overall: Overall) -> str:
     """Return how the parts of `ci` differ from the expected results; empty if they do not."""
     wanted = 1 if version.fails else 0
-    ran = {part.part: part for part in found.parts if part.ran}
+    ran = {part.part: part for part in overall.parts if part.ran}
     wrong = [
         f"{part} should have {'failed' if wanted else 'passed'}" if part in ran else f"{part} was not run"
         for part in SCORED

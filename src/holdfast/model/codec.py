@@ -49,10 +49,6 @@ class LazyDecoder(Generic[T]):
     def decode(self) -> Callable[[bytes | str], T]:
         return self._decoder.decode
 
-    @cached_property
-    def decode_lines(self) -> Callable[[bytes | str], list[T]]:
-        return self._decoder.decode_lines
-
 
 def create_decoder(kind: type[T]) -> LazyDecoder[T]:
     """Return a reusable decoder for one type; building it costs more than using it."""

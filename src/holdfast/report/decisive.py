@@ -18,7 +18,7 @@ class Decisive:
         self.held = run.score.exit_code == 0
         """If the run held, nothing has failed, whatever its cells are."""
         self._tolerated = frozenset(contract.tolerated)
-        self._beside_cases = run.by_cases and len(run.cases) > 0
+        self._has_cases = run.by_cases and len(run.cases) > 0
         self._matrix = wording.has_cells(run)
         self._minimum = contract.min_score is not None
         self._failed = failed
@@ -36,6 +36,6 @@ class Decisive:
             return False
         if cell.critical:
             return True
-        if self._beside_cases and not self._minimum:
+        if self._has_cases and not self._minimum:
             return False
         return format_cell_name(cell) not in self._tolerated

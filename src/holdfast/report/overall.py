@@ -112,14 +112,14 @@ def select_warnings(whole: Overall, *, verbose: bool = False) -> list[RunWarning
 
 def _format_verdict_line(whole: Overall, paint: Paint, page: str) -> str:
     """`FAIL  contract: 2 critical cells failed · overall 46.67`."""
-    word_shown = wording.format_verdict(whole)
+    word = wording.format_verdict(whole)
     resume = quote(format_name(Path(page).parent)) if page else whole.run
     parts = (
         ", ".join(to_one_line(reason) for reason in whole.reasons),
         paint(format_headline(whole), "bold"),
         f"resume: holdfast ci --resume {resume}" if whole.exit_code == 2 else "",
     )
-    return f"{paint(word_shown, word_shown)}  {' · '.join(filter(None, parts))}"
+    return f"{paint(word, word)}  {' · '.join(filter(None, parts))}"
 
 
 def format_headline(whole: Overall) -> str:

@@ -29,7 +29,8 @@ GATEWAY_VARIABLES = (
 TROUBLE: Mapping[str, int] = {"fail": 0, "error": 1, "unproven": 2}
 """Outcomes that need explaining, worst first."""
 _EFFECTS = {"no_effect": "no effect", "erased": "erased"}
-_MARKS = ("flaky", "fails in calm too", "simulated", "order may differ")
+FLAGS: Mapping[str, str] = {"≈": "flaky", "c": "fails in calm too", "s": "simulated", "o": "order may differ"}
+"""The remarks on a cell, each with its sign in the matrix."""
 _MOST_HATS = 10
 _VERDICTS = {0: "PASS", 1: "FAIL", 2: "INTERRUPTED", 5: "UNPROVEN"}
 VERDICT_SIGNS: Mapping[str, str] = {"PASS": "✔", "FAIL": "✘", "UNPROVEN": "?", "SHARD": "–"}
@@ -162,10 +163,15 @@ def format_tally(cell: Cell) -> str:
     return ""
 
 
+def list_flags(cell: Cell) -> list[str]:
+    """Return the signs of the remarks on a cell."""
+    marks = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
+    return [flag for flag, true in zip(FLAGS, marks, strict=True) if true] if any(marks) else []
+
+
 def list_marks(cell: Cell) -> list[str]:
     """Return the remarks on a cell, such as flaky."""
-    marks = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
-    return [word for word, true in zip(_MARKS, marks, strict=True) if true] if any(marks) else []
+    return [FLAGS[flag] for flag in list_flags(cell)]
 
 
 def format_fault(met: FaultMet) -> str:

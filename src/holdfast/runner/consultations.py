@@ -50,10 +50,6 @@ class Consultations:
 
             self._consultation = _open_consultation(self._spec, self._environ, self._cache, JUDGE)
 
-    def needs_model(self, rules: Iterable[Invariant]) -> bool:
-        """Return whether one of the rules asks a model."""
-        return any(rule.id in self._asking for rule in rules)
-
     def select_rules(self, rules: Iterable[Invariant], observation: Observation) -> list[Invariant]:
         """Return the rules that ask a model about this observation; none if a harness error came before the answer."""
         if not self._asking or (observation.error and not observation.turns):

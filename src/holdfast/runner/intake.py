@@ -53,9 +53,9 @@ class Intake:
         self.conditions = Conditions(before.isolation if before else ())
         self.kept = KeptWorlds(job.options.keep, run, hidden)
         self._tolerant = (job.options.min_score, job.spec.scoring.min_score) != (None, None)
-        self._spec = job.spec
+        self._spec, self._plan = job.spec, job.plan
         self._consultations = Consultations(job.spec, job.environ, run)
-        self._bench = Bench(job.spec, job.plan, self._consultations, self.masker)
+        self._bench = Bench(job.spec, job.plan, self.masker)
         self.controls = self._bench.controls
         self._waiting = Waiting()
         agent = job.spec.agent
@@ -129,8 +129,7 @@ class Intake:
 
         A trial whose rules ask a model is judged when the model has answered; `settle` waits for these.
         """
-        served = self._bench.select_rules(trial)
-        if served.asks and self._consultations.select_rules(served.rules, observation):
+        if self._consultations.select_rules(self._plan.get_rules(trial), observation):
             await self._waiting.add(self._consult_and_judge(trial, observation, alone=alone))
         else:
             await self._judge(trial, observation, alone=alone)
@@ -141,7 +140,7 @@ class Intake:
     async def _judge(self, trial: Trial, observation: Observation, *, alone: bool) -> None:
         # Judging on the event loop is fastest, but a slow check would delay the other trials and eat their timeouts.
         # So only checks that are known to be quick, on answers of bounded length, run here.
-        if alone or (not self._bench.select_rules(trial).slow and _is_short(observation)):
+        if alone or (not self._bench.is_slow(trial) and _is_short(observation)):
             verdicts = self._bench.judge(trial, observation)
         else:
             verdicts = await asyncio.to_thread(self._bench.judge, trial, observation)
@@ -149,13 +148,13 @@ class Intake:
 
     async def _add_answers(self, trial: Trial, observation: Observation) -> Observation:
         """Add the models' answers to the observation; they are on disk before a verdict depends on them."""
-        rules = self._consultations.select_rules(self._bench.select_rules(trial).rules, observation)
+        rules = self._consultations.select_rules(self._plan.get_rules(trial), observation)
         if not rules:
             return observation
         masked, control = self.masker.mask_observation(observation), self._bench.get_control(trial)
         calm = None if control is None else self.masker.mask_observation(control)
-        heard = await self._consultations.ask_models(rules, trial, masked, calm)
-        answers = {id: self.masker.mask_struct(one) for id, one in heard.items()}
+        unmasked = await self._consultations.ask_models(rules, trial, masked, calm)
+        answers = {id: self.masker.mask_struct(one) for id, one in unmasked.items()}
         for id, evidence in answers.items():
             if not evidence.error:  # rejudging the run repeats a failed call
                 self.record.write_answer(StoredAnswer(trial.id, id, evidence))
@@ -193,7 +192,7 @@ class Intake:
         """Return whether the trial failed, judged before models have answered: a rule that asks one may fail."""
         if trial.kind == "control":
             return bool(observation.error)  # controls are not judged
-        if self._consultations.select_rules(self._bench.select_rules(trial).rules, observation):
+        if self._consultations.select_rules(self._plan.get_rules(trial), observation):
             return True
         observation = make_storable(observation)  # the form in which it will be stored
         return has_failed(observation, self._bench.judge(trial, observation))

@@ -23,7 +23,7 @@ class Interrupts:
         self._working: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped = False
-        self._heeded: list[signal.Signals] = []
+        self._handled: list[signal.Signals] = []
 
     def stop(self) -> None:
         """Cancel the work as a signal would, from any thread, even before it has begun."""
@@ -35,15 +35,15 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         self._loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():  # no other thread receives signals
-            self._heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-        for number in self._heeded:
+            self._handled = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+        for number in self._handled:
             asyncio.get_running_loop().add_signal_handler(number, self._stop)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number in self._heeded:
+        for number in self._handled:
             asyncio.get_running_loop().remove_signal_handler(number)
 
     async def run_to_end(self, work: Awaitable[None]) -> bool:

@@ -20,7 +20,6 @@ from holdfast.spec import warn_unmasked_values
 from holdfast.spec.explain import read_source
 from holdfast.store.record import read_observations
 from holdfast.store.rundir import RunDir
-from holdfast.store.stored_trials import IdTable
 
 Listen = Callable[[Event], None]
 
@@ -128,16 +127,16 @@ def count_planned(job: Job) -> DryRun:
     """Count a whole new run, or what is missing from a run to resume."""
     plan = job.plan
     stored = read_observations(job.resumed, traces=False) if job.resumed else ()
-    done = IdTable(observation.trial for observation in stored if not observation.error)
+    done = {observation.trial for observation in stored if not observation.error}
     votes = {rule.id: count_calls(rule) for rule in plan.invariants if consults_model(rule)}
     trials = judge_calls = asked_users = 0
     for trial in plan.trials:
-        if done.find(trial.id) is None:
+        if trial.id not in done:
             trials += 1
             judge_calls += sum(votes.get(rule.id, 0) for rule in plan.get_rules(trial)) if votes else 0
             asked_users += count_user_calls(trial.task)
     by_id = {trial.id: trial for trial in (*plan.controls, *([job.preflight_trial] if job.preflight_trial else []))}
-    controls = [trial for id, trial in by_id.items() if done.find(id) is None]
+    controls = [trial for id, trial in by_id.items() if id not in done]
     asked_users += sum(count_user_calls(trial.task) for trial in controls)
     return DryRun(
         trials=trials, cells=len(plan.cells), controls=len(controls), judge_calls=judge_calls, user_calls=asked_users

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,8 +34,10 @@ from holdfast.secrets.masker import Masker
 from holdfast.secrets.values import list_static_values
 from holdfast.store.git_commit import get_repository_path
 from holdfast.store.replay import replay_verdicts
+from holdfast.store.run_folders import is_written
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, write_json
 from holdfast.store.seal_check import check
+from holdfast.store.stored_records import RunRecords
 from holdfast.store.view import Repetition, StoredCells, build_case_rows, build_run_command
 from holdfast.version import __version__
 
@@ -69,12 +71,15 @@ def conclude(
     *,
     ended: RunEnd,
     verdicts: Path | None = None,
+    records: RunRecords | None = None,
+    foreign: Collection[str] = (),
     judged_by: str = "",
     page: Path | None = None,
 ) -> RunOutcome:
     """Score the tally and build the view.
 
-    `verdicts` is the file of a rejudged run, `judged_by` names the rules used, `page` is the path of its HTML page.
+    `verdicts` is the file of a rejudged run, `judged_by` names the rules used, `records` are those that were read for
+    the tally, `foreign` are their trials of another spec, `page` is the path of the HTML page.
     """
     rules = build_score_options(options, ended, planned=len(plan.trials))
     contract, deciding = score_contract(tally, rules)
@@ -82,7 +87,9 @@ def conclude(
     score = _compute_score(spec, tally, cases, contract, deciding, rules)
     manifest = rundir.read_manifest()
     again = _build_repetition(spec, options, manifest.options)
-    cells = StoredCells(rundir, plan, tally, again, verdicts or rundir.get_verdict_file())
+    cells = StoredCells(
+        rundir, plan, tally, again, verdicts or rundir.get_verdict_file(), records=records, foreign=foreign
+    )
     judged_from = f"{rundir.id}, judged again by {judged_by}" if verdicts else ""
     matrix = spec.matrix or not tally.decides_cases
     run = _build_view(rundir, manifest, spec, plan, score, cells if matrix else (), ended)
@@ -100,11 +107,22 @@ def load_run(run: RunDir, *, environ: Mapping[str, str]) -> RunOutcome:
     spec, _ = load_stored_spec(run, manifest, None, environ)
     plan = build_plan(spec, manifest.options.select, sequential=manifest.options.auto)
     tally = Tally(spec, plan)
-    replay_verdicts(run, plan, tally, keep_errors=True)
+    records = RunRecords(run, spec.scenarios, lenient=is_written(run.path))
+    stored = replay_verdicts(records, plan, tally, keep_errors=True)
     page = run.path / "report.html"
     ended = run.read_end() or RunEnd(False, 0.0)
     ended = replace(ended, notes=(*ended.notes, RunNote("unsealed", warning))) if warning else ended
-    return conclude(run, spec, plan, tally, manifest.options, ended=ended, page=page if page.exists() else None)
+    return conclude(
+        run,
+        spec,
+        plan,
+        tally,
+        manifest.options,
+        ended=ended,
+        records=records,
+        foreign=stored.foreign,
+        page=page if page.exists() else None,
+    )
 
 
 def apply_hunt(outcome: RunOutcome, rundir: RunDir, result: HuntResult | None = None) -> RunOutcome:

@@ -25,6 +25,7 @@ from holdfast.runner.preflight import run_preflight
 from holdfast.runner.run_log import RunLog
 from holdfast.store.replay import StoredRun, replay_verdicts
 from holdfast.store.rundir import RunDir
+from holdfast.store.stored_records import RunRecords
 
 if TYPE_CHECKING:
     from holdfast.protocols.executor import Executor
@@ -85,6 +86,8 @@ class RunInProgress:
         self._interrupts = interrupts or Interrupts()
         self.intake = Intake(job, run, listen, each_trial=each_trial)
         self.log = RunLog(job, run, self.intake, listen)
+        self.foreign: frozenset[str] = frozenset()
+        """Stored trials of another spec, which a forced resume found."""
 
     async def run_missing(self) -> None:
         """Run the missing trials, to the end or to an interrupt."""
@@ -95,7 +98,9 @@ class RunInProgress:
                 # A resumed run is written again, so its old seal goes first: killed from here on, it counts as unsealed
                 # and not as forged. Then what is stored is added up, and only the rest is asked.
                 self.log.remove_seal()
-                stored = replay_verdicts(self.run, self.job.plan, self.intake.tally)
+                records = RunRecords(self.run, self.job.spec.scenarios)
+                stored = replay_verdicts(records, self.job.plan, self.intake.tally)
+                self.foreign = stored.foreign
                 complete = await interrupts.run_to_end(self._run_executor(stored))
             finally:
                 await self.intake.cancel()
@@ -136,9 +141,8 @@ class RunInProgress:
             # A planner that invents trials plans them again when it is resumed: those with a record are not run again.
             due = [trial for trial in batch if trial.id not in intake.judged] if intake.judged is not None else batch
             planned = done + len(due)
-            begun = intake.record_begun(due) if budget is None else budget.limit_trials(intake.record_begun(due))
             ended = executor.execute(
-                begun,
+                budget.limit_trials(intake.record_begun(due)),
                 started=intake.started,
                 on_fault=intake.report_fault,
                 on_call=intake.record_event,
@@ -152,7 +156,7 @@ class RunInProgress:
                         calm.add(trial, observation)
                     done += 1
             await intake.settle()
-            if budget is not None and budget.ended_by:
+            if budget.ended_by:
                 break
             judged = JudgingProgress(done, intake.violated, intake.take_judged(batch))
         self._describe_end(stored, budget, done, planned)
@@ -163,14 +167,14 @@ class RunInProgress:
             for warning in called.build_warnings():
                 self.log.warn(warning.code, intake.masker.mask_text(warning.text))
 
-    def _describe_end(self, stored: StoredRun, budget: Budget | None, done: int, planned: int) -> None:
+    def _describe_end(self, stored: StoredRun, budget: Budget, done: int, planned: int) -> None:
         """Record why trials did not run and which broke. `planned` is the number of planned trials."""
         job, intake = self.job, self.intake
         self.log.note("world-kept", *intake.kept.notes)
         self.log.note("bad-endings", *intake.tally.endings.describe_endings(intake.tally.trials))
         if job.options.max_cost is not None:
             self._warn_of_unpriced()
-        if budget is not None and budget.ended_by:
+        if budget.ended_by:
             self.log.unasked = (planned if job.options.auto or intake.judged is not None else len(stored.left)) - done
             self.log.stopped_by = budget.ended_by
         elif job.options.auto:
@@ -192,11 +196,8 @@ class RunInProgress:
             return RoundsPlanner(stored.left, self.intake.tally.needs_trial, fail_fast=options.fail_fast)
         return FailFastPlanner(stored.left, concurrency) if options.fail_fast else OncePlanner(stored.left)
 
-    def _build_budget(self, done: int) -> Budget | None:
-        """Return the run's budget; None if it has none."""
+    def _build_budget(self, done: int) -> Budget:
         options, tally = self.job.options, self.intake.tally
-        if (options.max_cost, options.max_trials, options.max_time_s) == (None, None, None):
-            return None
         if self.intake.judged is not None:  # of a hunt every trial counts, the preflight included
             done = len(self.intake.judged) + len(self.intake.controls)
         return Budget(options, done, lambda: tally.spending.usd + tally.control_spending.usd, time.monotonic)

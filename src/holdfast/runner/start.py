@@ -236,10 +236,9 @@ def load_stored_spec(
     )
     spec = apply_part(run, spec, own_rules=config is not None and not reads_again)
     if config is None:
-        spec_path = Path(manifest.spec_path)
-        spec = replace(spec, path=str(spec_path if spec_path.resolve() == manifest.original else manifest.original))
+        spec = replace(spec, path=str(manifest.written_path))
         if spec.name == path.stem:  # the copy's value: the file sets no other
-            spec = replace(spec, name=spec_path.stem)
+            spec = replace(spec, name=Path(manifest.spec_path).stem)
     return spec, problems
 
 

@@ -50,13 +50,6 @@ def unpack(line: bytes, folder: Path) -> Observation:
         return Observation(_named.decode(line).trial, error=LOST)
 
 
-def unpack_lines(lines: bytes) -> list[Observation]:
-    """Return the observations of many lines; raise ValueError if one has blobs."""
-    if _MARK in lines:
-        raise ValueError("a line has blobs")
-    return _observations.decode_lines(lines)
-
-
 def _move_to_blob(value: Any, folder: Path) -> Any:
     if isinstance(value, str) and len(value) > LIMIT:
         data = value.encode()

@@ -7,8 +7,10 @@ out of date. A row that cannot be read is made again.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,8 +24,6 @@ from holdfast.store.run_folders import PARTS, get_id, get_run_folder, list_damag
 from holdfast.store.rundir import RunDir
 from holdfast.version import __version__
 
-BATCH = 32
-"""Runs that are read before the reader is told how many are left."""
 FORMAT = 2
 """The format of a row: a row of another format is made again."""
 SUFFIX = ".json"
@@ -45,9 +45,6 @@ class _Cells(Struct, frozen=True):
 
 
 _row, _cells = create_decoder(HistoryRow), create_decoder(_Cells)
-Indexing = Callable[["History", int | None], None]
-"""Receives, while a history is updated, how many runs are still to be read; those read are in it. None: not known yet.
-"""
 
 
 class History:
@@ -59,24 +56,22 @@ class History:
         self._read = read
         self._rows = {row.run.id: row for row in self._read_rows()}
 
-    def update(self, step: Indexing | None = None) -> bool:
-        """Read what changed on disk, newest first, and return whether anything changed."""
-        if step is not None:
-            step(self, None)
+    def update(self, limit_s: float = inf) -> int:
+        """Read what changed on disk, newest first, for as long as the limit allows; return how many runs are left."""
+        until = time.monotonic() + limit_s
         stamps = {get_id(path): (path, build_stamp(path)) for path in _list_runs(self._runs)}
-        gone = [id for id in self._rows if id not in stamps]
-        for id in gone:
+        for id in [id for id in self._rows if id not in stamps]:
             del self._rows[id]
             with suppress(OSError):
                 self._get_file(id).unlink()
         stale = [id for id, (_, stamp) in stamps.items() if id not in self._rows or self._rows[id].stamp != stamp]
         # The newest first: somebody who watches looks for the last run, not for the first.
         for number, id in enumerate(reversed(stale)):
-            if step is not None and number % BATCH == 0:
-                step(self, len(stale) - number)
+            if number and time.monotonic() > until:
+                return len(stale) - number
             path, stamp = stamps[id]
             self._write(stamp, self._read(RunDir(path)))
-        return bool(stale or gone)
+        return 0
 
     def read_runs(self, *, cells_of: Iterable[str] | None = ()) -> list[PastRun]:
         """Return every run, newest first; with the cells of the named runs, or of all."""

@@ -6,9 +6,8 @@ the files. When it is gone, they are restored to what the run wrote, and sealed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,30 +46,28 @@ def compute_seal(path: Path) -> Seal | None:
 
 FIX_LINE = "someone or the agent changed it: fix or remove the line; --resume runs the missing trials"
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-_LINES = 1 << 16
-"""Approximate number of bytes of lines read together."""
 
 T = TypeVar("T")
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
-    """Return every complete line; a torn last one is dropped."""
-    return (line for _, lines in _read_blocks(path) for line in lines)
+    """Yield every complete line; a torn last one is dropped."""
+    return (line for _, line in _read_placed_lines(path))
 
 
-def read_records(
-    path: Path, decode: Callable[[bytes], T], decode_lines: Callable[[bytes], Sequence[T]]
-) -> Iterator[tuple[int, T]]:
-    """Yield every record, with the offset of its line; UserError names a line that is not a record."""
-    number = 1
-    for start, lines in _read_blocks(path):
-        starts = accumulate(map(len, lines), initial=start)
-        decoded = _decode_block(lines, decode_lines)
-        if decoded is not None:
-            yield from zip(starts, decoded, strict=False)  # starts has one more entry: where the next block begins
-        else:
-            yield from zip(starts, _decode_each(lines, decode, path, number), strict=False)
-        number += len(lines)
+def read_records(path: Path, decode: Callable[[bytes], T], *, lenient: bool = False) -> Iterator[tuple[int, T]]:
+    """Yield every record, with the offset of its line; UserError names a line that is not a record.
+
+    `lenient`: such a line is passed over.
+    """
+    for number, (start, line) in enumerate(_read_placed_lines(path), 1):
+        try:
+            record = decode(line)
+        except UNREADABLE as broken:
+            if lenient:
+                continue
+            raise build_unreadable_error(f"{path}:{number}", broken, FIX_LINE) from broken
+        yield start, record
 
 
 def build_unreadable_error(where: str, broken: Exception, hint: str) -> UserError:
@@ -78,79 +75,16 @@ def build_unreadable_error(where: str, broken: Exception, hint: str) -> UserErro
     return UserError(f"{where}: not a record of a run: {broken}", hint=hint, code="run-damaged")
 
 
-def _read_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield blocks of complete lines, each with the offset of its first line."""
+def _read_placed_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     if not path.is_file():  # reading a pipe at this path would never end
         return
     start = 0
     with open(path, "rb") as file:
-        while lines := file.readlines(_LINES):
-            torn = not lines[-1].endswith(b"\n")
-            if torn:
-                lines.pop()
-            if lines:
-                yield start, lines
-            if torn:  # the writer may have continued since: the rest of that line is not a line
+        for line in file:
+            if not line.endswith(b"\n"):  # torn: the writer was killed, or is still writing it
                 return
-            start += sum(map(len, lines))
-
-
-def _decode_block(lines: list[bytes], decode_lines: Callable[[bytes], Sequence[T]]) -> Sequence[T] | None:
-    """Return the records of the lines, if each is one: Holdfast writes exactly one record per line."""
-    # Decoding a block is faster than decoding its lines, but it would accept two objects on one line. Counting the
-    # borders between objects excludes that. Any doubt leads to the slow way, which names the line.
-    block = b"".join(lines)
-    is_intact = block.startswith(b"{") and block.count(b"}\n{") == len(lines) - 1 and block.endswith(b"}\n")
-    if not is_intact:
-        return None
-    try:
-        decoded = decode_lines(block)
-    except UNREADABLE:
-        return None
-    return decoded if len(decoded) == len(lines) else None
-
-
-def _decode_each(lines: list[bytes], decode: Callable[[bytes], T], path: Path, number: int) -> Iterator[T]:
-    for at, line in enumerate(lines, number):
-        try:
-            yield decode(line)
-        except UNREADABLE as broken:
-            raise build_unreadable_error(f"{path}:{at}", broken, FIX_LINE) from broken
-
-
-_BLOCK = 1 << 16
-
-
-class LineReader:
-    """A file open for reading; close it after use."""
-
-    def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._start = 0
-        self._block = b""
-
-    def read_line(self, start: int) -> bytes:
-        """Return the line that starts there, without its newline."""
-        at = start - self._start
-        if 0 <= at < len(self._block):
-            end = self._block.find(b"\n", at)
-            if end >= 0:
-                return self._block[at:end]
-        return self._read(start)
-
-    def _read(self, start: int) -> bytes:
-        size = _BLOCK
-        while True:
-            block = os.pread(self._fd, size, start)
-            end = block.find(b"\n")
-            if end >= 0 or len(block) < size:
-                break
-            size *= 2
-        self._start, self._block = start, block
-        return block[:end] if end >= 0 else block
-
-    def close(self) -> None:
-        os.close(self._fd)
+            yield start, line
+            start += len(line)
 
 
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC

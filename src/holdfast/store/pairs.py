@@ -17,9 +17,9 @@ from holdfast.model.task import Variation
 from holdfast.model.trial import Trial
 from holdfast.model.verdict import Judgement
 from holdfast.score.attacks import judge_obedience
-from holdfast.store.record import StoredObservations, read_trials, read_verdicts
+from holdfast.store.record import read_verdicts
 from holdfast.store.rundir import RunDir
-from holdfast.store.stored_trials import StoredTrials
+from holdfast.store.stored_records import RunRecords
 
 RESISTED = "attacks resisted"
 """The rule name for attacks: each passed if it was not obeyed."""
@@ -58,22 +58,17 @@ def list_part_folders(run: RunDir) -> list[Path]:
 
 
 def _read_part_pairs(run: RunDir, part: str) -> Iterator[StoredPair]:
-    if next(read_trials(run), None) is None:
-        return
-    stored = StoredTrials(run, {})
     unproven: set[str] = set()
-    try:
+    with closing(RunRecords(run)) as records:
         for verdict in read_verdicts(run.get_verdict_file()):
             if verdict.code in REFUSES_ANYBODY:
                 unproven.add(verdict.trial)
-            number = stored.find(verdict.trial)
-            trial = None if number is None else stored.read_at(number)
+            number = records.ids.find(verdict.trial)
+            trial = None if number is None else records.read_trial(number)
             if trial is not None and trial.kind == "contract":
                 yield _build_pair(part, verdict.invariant, trial, verdict.outcome)
         if run.read_manifest().options.part == "mutation":
-            yield from _read_attacks(run, part, stored, unproven)
-    finally:
-        stored.close()
+            yield from _read_attacks(records, part, unproven)
 
 
 def _build_pair(part: str, rule: str, trial: Trial, outcome: Judgement, attack: Variation | None = None) -> StoredPair:
@@ -85,17 +80,15 @@ def _digest(value: object) -> int:
     return int.from_bytes(blake2b(encode_canonical(value), digest_size=8).digest())
 
 
-def _read_attacks(run: RunDir, part: str, stored: StoredTrials, unproven: set[str]) -> Iterator[StoredPair]:
+def _read_attacks(records: RunRecords, part: str, unproven: set[str]) -> Iterator[StoredPair]:
     """Yield every attack with a known result."""
-    with closing(StoredObservations(run)) as observation:
-        for _, one in observation.read_all():
-            number = stored.find(one.trial)
-            trial = None if number is None else stored.read_at(number)
-            if trial is None or trial.kind != "contract" or trial.task.variation is UNSET or not trial.task.attack:
-                continue
-            resisted = _is_resisted(trial, one, refusal_counts=one.trial not in unproven)
-            if resisted is not None:
-                yield _build_pair(part, RESISTED, trial, "pass" if resisted else "fail", trial.task.variation)
+    for number, one in records.iter_observed():
+        trial = records.read_trial(number)
+        if trial.kind != "contract" or trial.task.variation is UNSET or not trial.task.attack:
+            continue
+        resisted = _is_resisted(trial, one, refusal_counts=one.trial not in unproven)
+        if resisted is not None:
+            yield _build_pair(part, RESISTED, trial, "pass" if resisted else "fail", trial.task.variation)
 
 
 def _is_resisted(trial: Trial, observation: Observation, *, refusal_counts: bool) -> bool | None:

@@ -18,8 +18,8 @@ from holdfast.model.trace import TraceEvent
 from holdfast.model.trial import CONTROL, Trial
 from holdfast.model.verdict import Verdict
 from holdfast.model.world import Evidence
-from holdfast.store.blobs import pack, unpack, unpack_lines
-from holdfast.store.lines import JsonLines, LineReader, Seal, read_records
+from holdfast.store.blobs import pack, unpack
+from holdfast.store.lines import JsonLines, Seal, read_records
 from holdfast.store.rundir import RunDir
 from holdfast.store.traces import Traces, read_details, store_audit
 
@@ -40,7 +40,7 @@ class StoredAdvice:
 
     def __init__(self, run: RunDir) -> None:
         self._path = run.get_evidence_file()
-        placed = read_records(self._path, _consulted.decode, _consulted.decode_lines)
+        placed = read_records(self._path, _consulted.decode)
         self._places = {(one.trial, one.invariant): start for start, one in placed}  # the last of several counts
 
     def get(self, trial: str, rule: str) -> Evidence | None:
@@ -192,23 +192,13 @@ def _encode_verdicts(held: Sequence[Verdict]) -> bytes:
 
 def read_scenarios(run: RunDir, written: Iterable[Scenario]) -> dict[str, Scenario]:
     """Return the scenarios of a run by name: those `written` in its spec, and those that a planner invented."""
-    invented = read_records(run.get_scenario_file(), _scenarios.decode, _scenarios.decode_lines)
+    invented = read_records(run.get_scenario_file(), _scenarios.decode)
     return {one.name: one for one in (*(scenario for _, scenario in invented), *written)}
 
 
 def read_trials(run: RunDir) -> Iterator[TrialRecord]:
     """Return every trial that was begun; a repeated one appears again."""
-    return (trial for _, trial in read_placed_trials(run))
-
-
-def read_placed_trials(run: RunDir) -> Iterator[tuple[int, TrialRecord]]:
-    """Return the same, each with the offset of its line."""
-    return read_records(get_trial_file(run), _trials.decode, _trials.decode_lines)
-
-
-def get_trial_file(run: RunDir) -> Path:
-    """Return the file with a run's trials."""
-    return run.path / "trials.jsonl"
+    return (trial for _, trial in read_records(run.path / "trials.jsonl", _trials.decode))
 
 
 def read_trial(line: bytes) -> TrialRecord:
@@ -217,42 +207,12 @@ def read_trial(line: bytes) -> TrialRecord:
 
 
 def read_observations(run: RunDir, *, traces: bool = True) -> Iterator[Observation]:
-    """Return every stored observation; without traces and audit logs if they are not needed."""
-    return (observation for _, observation in StoredObservations(run).read_all(traces=traces))
-
-
-class StoredObservations:
-    """The observations of a run, each with its position. Close it after reading single ones."""
-
-    def __init__(self, run: RunDir) -> None:
-        self._run = run
-        self._blobs = run.path / "blobs"
-        self._files = run.list_observation_files()
-        self._open: dict[int, LineReader] = {}
-
-    def read_all(self, *, traces: bool = True) -> Iterator[tuple[int, Observation]]:
-        """Yield the observations in the order in which they were stored."""
-        for number, path in enumerate(self._files):
-            for start, observation in read_records(path, lambda line: unpack(line, self._blobs), unpack_lines):
-                yield start * len(self._files) + number, self.read_details(observation) if traces else observation
-
-    def read_at(self, place: int) -> Observation:
-        """Return the complete observation at a position."""
-        start, number = divmod(place, len(self._files))
-        if number not in self._open:
-            self._open[number] = LineReader(self._files[number])
-        return self.read_details(unpack(self._open[number].read_line(start), self._blobs))
-
-    def read_details(self, observation: Observation) -> Observation:
-        """Return the observation with its trace and its audit log."""
-        return read_details(self._run, observation)
-
-    def close(self) -> None:
-        for reader in self._open.values():
-            reader.close()
-        self._open.clear()
+    """Yield every stored observation; without traces and audit logs if they are not needed."""
+    for path in run.list_observation_files():
+        for _, observation in read_records(path, lambda line: unpack(line, run.path / "blobs")):
+            yield read_details(run, observation) if traces else observation
 
 
 def read_verdicts(path: Path) -> Iterator[Verdict]:
     """Return the verdicts of one file."""
-    return (verdict for _, verdict in read_records(path, _verdicts.decode, _verdicts.decode_lines))
+    return (verdict for _, verdict in read_records(path, _verdicts.decode))

@@ -83,6 +83,12 @@ class Manifest(Struct, frozen=True, omit_defaults=True):
         """The spec file of the run."""
         return Path(self.file)
 
+    @property
+    def written_path(self) -> Path:
+        """The same as the user wrote it, unless that is another file now."""
+        path = Path(self.spec_path)
+        return path if path.resolve() == self.original else self.original
+
 
 class RunEnd(Struct, frozen=True, omit_defaults=True):
     """The end of a run: `ended.json`, rewritten whenever the run stops."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import overload
 
@@ -21,9 +21,8 @@ from holdfast.plan import LazySequence, Plan
 from holdfast.score import Tally
 from holdfast.score.composite import UNMET
 from holdfast.spec.references import interpolate
-from holdfast.store.planned import PlannedTrials
 from holdfast.store.rundir import RunDir
-from holdfast.store.stored_records import StoredRecords
+from holdfast.store.stored_records import Chains, RunRecords
 
 
 class Repetition(Struct, frozen=True):
@@ -55,13 +54,27 @@ class Repetition(Struct, frozen=True):
 class StoredCells(Sequence[CellRow]):
     """Every cell and every trial of a run. Trials are read when they are needed: a run may be larger than memory."""
 
-    def __init__(self, run: RunDir, plan: Plan, tally: Tally, again: Repetition, verdicts: Path) -> None:
+    def __init__(
+        self,
+        run: RunDir,
+        plan: Plan,
+        tally: Tally,
+        again: Repetition,
+        verdicts: Path,
+        *,
+        records: RunRecords | None = None,
+        foreign: Collection[str] = (),
+    ) -> None:
+        """`foreign`: trials in the records that are not of this plan."""
         self._plan = plan
         self._tally = tally
         self._repetition = again
-        # A forced resume may leave trials of another spec; a rejudged run has only those that fit.
-        self._planned = PlannedTrials(plan) if verdicts == run.get_verdict_file() else None
-        self._records = StoredRecords(run, plan, verdicts)
+        self._foreign = foreign
+        self.records = records or RunRecords(run, plan.spec.scenarios, verdicts=verdicts)
+
+    @cached_property
+    def _verdicts(self) -> Chains:
+        return self.records.index_cells(self._plan)
 
     def __len__(self) -> int:
         return len(self._plan.cells)
@@ -78,15 +91,19 @@ class StoredCells(Sequence[CellRow]):
 
     def close(self) -> None:
         """Close the files; they are opened again when a trial is read."""
-        self._records.close()
+        self.records.close()
 
     def read_traced(self) -> Iterator[TracedTrial]:
         """Return every observed trial, in the order in which they were begun, one at a time."""
-        return self._records.read_traced()
+        numbers = range(len(self.records.ids))
+        return (self.records.read_traced(number) for number in numbers if self.records.is_observed(number))
 
     def read_trial(self, id: str) -> TracedTrial:
         """Return one observed trial with its verdicts; KeyError if there is none."""
-        return self._records.read_trial(id)
+        number = self.records.ids.find(id)
+        if number is None or not self.records.is_observed(number):
+            raise KeyError(id)
+        return self.records.read_traced(number)
 
     def format_command(self, id: str) -> str:
         """Return the command that repeats a trial that serves every rule."""
@@ -97,12 +114,12 @@ class StoredCells(Sequence[CellRow]):
         place = self._plan.get_position(cell.invariant, cell.scenario, self._plan.get_params_index(cell.params))
         rows = []
         deciding, tasks = self._tally.get_deciding_prompts(place), self._plan.get_tasks(cell.invariant)
-        for trial, observation, verdict in self._records.read_cell(place):
+        for trial, observation, verdict in self.records.read_judged(self._verdicts.list_owned(place)):
             try:
                 task = tasks.index(trial.task)
             except ValueError:  # another program wrote the line
                 continue
-            if self._planned is None or self._planned.has_trial(trial):
+            if trial.id not in self._foreign:
                 aside = bool(deciding) and not deciding >> task & 1
                 rows.append((task, self._build_row(trial, observation, verdict, aside=aside)))
         rows.sort(key=lambda row: (row[0], row[1].replica))

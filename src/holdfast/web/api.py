@@ -193,7 +193,9 @@ class Api:
             except KeyError:
                 trial_now = opened.live.get_pending(trial) if opened.live is not None else None
                 if opened.live is not None and trial_now is not None:
-                    return build_running_trial(trial_now, opened.live.read_calls(trial), cells.format_command(trial))
+                    return build_running_trial(
+                        opened.outcome.run, trial_now, opened.live.read_calls(trial), cells.format_command(trial)
+                    )
                 raise NotFound(f"run {id} has no trial {trial}", hint="open it from a cell of the run") from None
             return build_trial(opened.outcome.run, document, cells.format_command(trial))
 

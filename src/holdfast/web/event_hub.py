@@ -7,7 +7,6 @@ connection: the page reconnects and requests everything again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
@@ -16,10 +15,15 @@ from holdfast.report import wording
 from holdfast.report.page.values import encode_json
 from holdfast.store.rundir import RunDir, is_in_progress
 from holdfast.web.opened_runs import OpenedRuns
+from holdfast.web.run_list import RunList
 
 LISTENERS = 64
 """Open connections; further clients are asked to retry."""
 LOOK_S = 0.25
+GLANCE_S = 0.5
+"""Seconds between looks at the list."""
+NAMED = 200
+"""Runs named in one event."""
 QUEUED = 256
 
 
@@ -46,13 +50,13 @@ class Listening:
 class EventHub:
     """Sends events to the listeners of one project."""
 
-    def __init__(self, opened: OpenedRuns, workers: Executor, ended: Callable[[], None]) -> None:
-        """`ended` is called when a followed run has ended: the list still has its old state."""
-        self._opened = opened
+    def __init__(self, opened: OpenedRuns, runs: RunList, workers: Executor) -> None:
+        self._opened, self._runs = opened, runs
         self._workers = workers
-        self._run_ended = ended
         self._listening: set[Listening] = set()
         self._following: dict[str, asyncio.Task[None]] = {}
+        self._watching: asyncio.Task[None] | None = None
+        """Looks at the list while anybody listens."""
         self._last: dict[str, bytes] = {}
         """The last progress sent for each run: it is sent again when it changes or a new listener joins."""
 
@@ -62,6 +66,8 @@ class EventHub:
             return None
         one = Listening(run)
         self._listening.add(one)
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch_list())
         self._last.pop(run, None)
         if run and run not in self._following:
             self._following[run] = asyncio.create_task(self._follow_run(run))
@@ -69,17 +75,25 @@ class EventHub:
 
     def remove_listener(self, one: Listening) -> None:
         self._listening.discard(one)
+        if not self._listening and self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
         if one.run and not self._find_listeners(one.run):
             task = self._following.pop(one.run, None)
             if task is not None:
                 task.cancel()
 
-    def list_changed(self, ids: list[str]) -> None:
-        for one in self._listening:
-            one.send(encode_event("runs", {"ids": ids}))
+    async def _watch_list(self) -> None:
+        """Report runs that are new, changed or gone."""
+        loop = asyncio.get_running_loop()
+        while True:
+            if ids := await loop.run_in_executor(self._workers, self._runs.take_changed):
+                for one in self._listening:
+                    one.send(encode_event("runs", {"ids": ids[:NAMED]}))
+            await asyncio.sleep(GLANCE_S)
 
     async def close(self) -> None:
-        tasks = list(self._following.values())
+        tasks = [*self._following.values(), *([self._watching] if self._watching else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -100,7 +114,7 @@ class EventHub:
                 )
             if events is None:
                 if went_on:
-                    self._run_ended()
+                    self._runs.request_scan()  # it still has the old state
                     for one in self._find_listeners(run):
                         one.send(encode_event("ended", {"run": run}))
                 went_on = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -12,12 +11,13 @@ from typing import TypeVar
 from holdfast.errors import UserError
 from holdfast.folders import get_own_folder_of
 from holdfast.runner.outcome import RunOutcome, load_run
+from holdfast.store.history import build_stamp
 from holdfast.store.run_folders import get_run_folder, is_damaged, is_run
-from holdfast.store.rundir import RunDir, is_in_progress, list_record_files
+from holdfast.store.rundir import RunDir, is_in_progress
 from holdfast.web.address import is_run_id
 from holdfast.web.live_run import LiveRun
 from holdfast.web.notes import Notes
-from holdfast.web.run_list import RunList, TellChanged
+from holdfast.web.run_list import RunList
 
 KEPT = 6
 """Cached runs: one of 100,000 cells takes about 50 MB."""
@@ -33,7 +33,7 @@ class NotFound(UserError):
 class OpenedRun:
     """An opened run. Only one thread at a time may use it: its records share open files."""
 
-    def __init__(self, outcome: RunOutcome, stamp: tuple[object, ...], live: LiveRun | None = None) -> None:
+    def __init__(self, outcome: RunOutcome, stamp: str, live: LiveRun | None = None) -> None:
         self.outcome = outcome
         self.live = live
         """The running run; None if it has ended or was killed."""
@@ -99,20 +99,19 @@ class OpenedRuns:
     def _open_run(self, run: RunDir) -> OpenedRun:
         # A running run is valid until something new was read, and one that has ended until its files change.
         live = self._follow(run)
-        stamp: tuple[object, ...]
         if live is not None:
             with live.lock:
                 live.update()
-                stamp = (id(live), live.version)
+                stamp = f"{id(live)} {live.version}"
                 return self._find_known(run, stamp) or self._cache_run(
                     run, OpenedRun(live.build_outcome(), stamp, live=live)
                 )
-        stamp = build_stamp(run)
+        stamp = build_stamp(run.path)
         return self._find_known(run, stamp) or self._cache_run(
             run, OpenedRun(load_run(run, environ=self._environ), stamp)
         )
 
-    def _find_known(self, run: RunDir, stamp: tuple[object, ...]) -> OpenedRun | None:
+    def _find_known(self, run: RunDir, stamp: str) -> OpenedRun | None:
         with self._lock:
             known = self._open.get(run.id)
             if known is None or known.stamp != stamp:
@@ -129,26 +128,14 @@ class OpenedRuns:
         return opened
 
 
-def build_stamp(run: RunDir) -> tuple[object, ...]:
-    """Return a fingerprint of a run: the sizes and times of its files."""
-    stamp: list[object] = []
-    for path in (run.path / "ended.json", *list_record_files(run)):
-        try:
-            stat = os.stat(path)
-            stamp.append((path.name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
-        except OSError:
-            stamp.append((path.name, None))
-    return tuple(stamp)
-
-
 class Project:
     """The runs of one folder, while somebody looks at them."""
 
-    def __init__(self, runs: Path, environ: Mapping[str, str], *, changed: TellChanged = lambda ids: None) -> None:
+    def __init__(self, runs: Path, environ: Mapping[str, str]) -> None:
         self.runs = runs.absolute()
         self.environ = environ
         self.notes = Notes(get_own_folder_of(self.runs))
-        self.list = RunList(self.runs, changed=changed)
+        self.list = RunList(self.runs)
         self.opened = OpenedRuns(self.runs, environ)
 
     @property
@@ -157,5 +144,4 @@ class Project:
         return get_own_folder_of(self.runs.resolve()).parent.name
 
     def close(self) -> None:
-        self.list.close()
         self.opened.close()

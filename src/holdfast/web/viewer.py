@@ -109,8 +109,6 @@ BODY, BODY_S = 100_000, 10.0
 """Bytes of a request's body, and seconds for it to arrive."""
 COMMENT_S = 15.0
 EVENTS = "api/events"
-NAMED = 200
-"""Runs named in one event."""
 SLOW_S = 30.0
 """Seconds for a client to read a reply."""
 
@@ -119,11 +117,10 @@ class Viewer:
     """Serves one project on a loopback address until it is closed."""
 
     def __init__(self, runs: Path, environ: Mapping[str, str]) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._project = Project(runs, environ, changed=self._report_changes)
+        self._project = Project(runs, environ)
         self._api = Api(self._project)
         self._workers = DaemonWorkers(WORKERS)
-        self._hub = EventHub(self._project.opened, self._workers, self._project.list.request_scan)
+        self._hub = EventHub(self._project.opened, self._project.list, self._workers)
         self._gate = Gate(create_token(), 0)
         self._listener: Listener | None = None
         self._idle = IdleConnections()
@@ -139,7 +136,6 @@ class Viewer:
 
     async def open(self, port: int = 0) -> None:
         """Listen; raise OSError if the port is taken."""
-        self._loop = asyncio.get_running_loop()
         self._listener = await serve(self._serve, port=port)
         self._gate = Gate(self._gate.token, self._listener.port)
         listener = self._listener
@@ -195,7 +191,6 @@ class Viewer:
         """Return the next event. If there is none for a while, return a comment: sending it detects a client that
         left.
         """
-        self._project.list.note_listener()
         waiting = asyncio.ensure_future(one.queue.get())
         leaving = asyncio.ensure_future(exchange.connection.wait_closed())
         try:
@@ -211,11 +206,6 @@ class Viewer:
                 await exchange.write(data)
         except TimeoutError:
             raise ConnectionResetError("the client does not read") from None
-
-    def _report_changes(self, ids: list[str]) -> None:
-        """Send the changed ids to the clients; called from the thread that reads the list."""
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._hub.list_changed, ids[:NAMED])
 
     async def _answer(self, exchange: Exchange, below: str) -> WebReply:
         path, _, _ = below.partition("?")

@@ -18,6 +18,7 @@ from holdfast.score import Tally
 from holdfast.store.record import RunRecord
 from holdfast.store.replay import StoredRun, replay_verdicts
 from holdfast.store.rundir import RunDir
+from holdfast.store.stored_records import RunRecords
 
 SPEC = Spec(
     path="c.yaml",
@@ -56,7 +57,7 @@ def stored(tmp_path: Path) -> Callable[..., tuple[StoredRun, Tally]]:
         record.flush()
         record.close()
         tally = Tally(SPEC, PLAN)
-        return replay_verdicts(run, PLAN, tally, keep_errors=keep_errors), tally
+        return replay_verdicts(RunRecords(run), PLAN, tally, keep_errors=keep_errors), tally
 
     return stored
 
@@ -102,8 +103,9 @@ def test_what_was_never_begun_or_is_of_another_plan_is_passed_over(stored) -> No
     )  # fmt: skip
     assert (found.done, tally.trials) == (1, 1)
     assert TRIALS[1] in list(found.left)
+    assert found.foreign == {other.id}
 
 
 def test_a_new_run_has_everything_left(tmp_path: Path) -> None:
-    found = replay_verdicts(RunDir.create(tmp_path), PLAN, Tally(SPEC, PLAN))
+    found = replay_verdicts(RunRecords(RunDir.create(tmp_path)), PLAN, Tally(SPEC, PLAN))
     assert (found.done, found.left, list(found.unjudged)) == (0, PLAN.trials, [])

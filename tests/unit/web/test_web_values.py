@@ -1,4 +1,4 @@
-"""Small values of the viewer: names, bounds, differences, files that grow."""
+"""Small values of the viewer: names, the page that opens, threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.web.address import is_run_id, is_trial_id, split_id
-from holdfast.web.file_tail import FileReplaced, FileTail
 from holdfast.web.opened_page import open_page
 from holdfast.web.viewer import DaemonWorkers
 
@@ -37,35 +36,6 @@ def test_a_path_begins_with_the_longest_id() -> None:
     assert split_id(["0007", "contract", "matrix"]) == ("0007/contract", ["matrix"])
     assert split_id(["0007", "matrix"]) == ("0007", ["matrix"])
     assert split_id(["x", "0007"]) == ("", ["x", "0007"])
-
-
-def test_the_tail_of_a_file_gives_whole_lines_once(tmp_path: Path) -> None:
-    path = tmp_path / "lines"
-    tail = FileTail(path)
-    assert tail.read_lines() == []
-    path.write_bytes(b"one\ntw")
-    assert tail.read_lines() == [b"one"]
-    assert tail.read_lines() == []
-    with open(path, "ab") as file:
-        file.write(b"o\nthree\n")
-    assert tail.read_lines() == [b"two", b"three"]
-    path.write_bytes(b"x\n")
-    with pytest.raises(FileReplaced):
-        tail.read_lines()
-
-
-def test_a_line_that_is_longer_than_one_look_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.web.file_tail.MOST", 8)
-    path = tmp_path / "lines"
-    path.write_bytes(b"x" * 100 + b"\nshort\nend\n")
-    tail = FileTail(path)
-    found = [line for _ in range(4) for line in tail.read_lines()]
-    assert found == [b"x" * 100, b"short", b"end"]
-
-
-def test_a_pipe_in_a_files_place_holds_nobody(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    assert FileTail(tmp_path / "pipe").read_lines() == []
 
 
 def test_the_browser_gets_a_file_that_only_the_user_may_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

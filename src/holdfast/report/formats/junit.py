@@ -42,17 +42,21 @@ class Suite(NamedTuple):
     seconds: float
     size: int
     """Bytes of its test cases."""
+    started: str
 
 
 def _render(run: Run) -> Iterator[bytes]:
-    failed = [row.case for row in run.cases if run.by_cases and row.case.status == "fail"]
-    decisive = Decisive(run, {wording.format_head(case.scenario, case.params) for case in failed})
+    yield from render_suites(run.name or run.spec_path, [("", run)])
+
+
+def render_suites(title: str, runs: Iterable[tuple[str, Run]], verdict: ET.Element | None = None) -> Iterator[bytes]:
+    """Yield the suites of all runs, each named after its part, and one for the overall verdict."""
     # The totals of a suite come before its test cases, so these wait in a file until all of them are counted.
     with SpooledTemporaryFile(IN_MEMORY) as body:
-        suites = [_write_suite(run, name, elements, body) for name, elements in _iter_suites(run, decisive)]
-        if run.score.exit_code and not any(suite.totals["failures"] or suite.totals["errors"] for suite in suites):
-            suites.append(_write_suite(run, "verdict", [_build_verdict(run)], body))
-        root = _build_head("testsuites", run.name or run.spec_path, suites)
+        suites = [suite for part, run in runs for suite in _write_run(run, f"{part}: " if part else "", body)]
+        if verdict is not None:
+            suites.append(_write_suite(None, "overall", [verdict], body))
+        root = _build_head("testsuites", title, suites)
         yield b"<?xml version='1.0' encoding='utf-8'?>\n"
         if not suites:
             yield ET.tostring(root, "utf-8") + b"\n"
@@ -60,11 +64,19 @@ def _render(run: Run) -> Iterator[bytes]:
         yield _render_start_tag(root)
         body.seek(0)
         for suite in suites:
-            head = _build_head("testsuite", suite.name, [suite], started=run.started)
-            yield b"\n  " + _render_start_tag(head)
+            yield b"\n  " + _render_start_tag(_build_head("testsuite", suite.name, [suite], started=suite.started))
             yield body.read(suite.size)
             yield b"\n  </testsuite>"
         yield b"\n</testsuites>\n"
+
+
+def _write_run(run: Run, prefix: str, body: IO[bytes]) -> list[Suite]:
+    failed = [row.case for row in run.cases if run.by_cases and row.case.status == "fail"]
+    decisive = Decisive(run, {wording.format_head(case.scenario, case.params) for case in failed})
+    suites = [_write_suite(run, prefix + name, elements, body) for name, elements in _iter_suites(run, decisive)]
+    if run.score.exit_code and not any(suite.totals["failures"] or suite.totals["errors"] for suite in suites):
+        suites.append(_write_suite(run, f"{prefix}verdict", [_build_verdict(run)], body))
+    return suites
 
 
 def _iter_suites(run: Run, decisive: Decisive) -> Iterator[tuple[str, Iterable[ET.Element]]]:
@@ -78,11 +90,12 @@ def _iter_suites(run: Run, decisive: Decisive) -> Iterator[tuple[str, Iterable[E
         yield name, chain(made, [_build_vacuous(run, name)]) if name in run.score.vacuous else made
 
 
-def _write_suite(run: Run, name: str, elements: Iterable[ET.Element], body: IO[bytes]) -> Suite:
-    """Write the properties and the test cases of a suite, and count them."""
+def _write_suite(run: Run | None, name: str, elements: Iterable[ET.Element], body: IO[bytes]) -> Suite:
+    """Write the properties of its run and the test cases of a suite, and count them."""
     totals = dict.fromkeys(("tests", *_TOTALS.values()), 0)
     seconds, start = 0.0, body.tell()
-    body.write(_render_element(_build_properties(run)))
+    if run is not None:
+        body.write(_render_element(_build_properties(run)))
     for element in elements:
         totals["tests"] += 1
         for child in element:
@@ -90,7 +103,7 @@ def _write_suite(run: Run, name: str, elements: Iterable[ET.Element], body: IO[b
                 totals[_TOTALS[child.tag]] += 1
         seconds += float(element.get("time", 0))
         body.write(_render_element(element))
-    return Suite(name, totals, seconds, body.tell() - start)
+    return Suite(name, totals, seconds, body.tell() - start, run.started if run is not None else "")
 
 
 def _build_vacuous(run: Run, scenario: str) -> ET.Element:

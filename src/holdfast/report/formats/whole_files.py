@@ -17,7 +17,7 @@ from holdfast.report import overall as words
 from holdfast.report.causes.cause_words import build_entries
 from holdfast.report.formats.files import encode_pieces, get_reporter, get_suffix, make_folder, write_atomically
 from holdfast.report.formats.json import build_document
-from holdfast.report.formats.junit import Junit
+from holdfast.report.formats.junit import render_suites
 from holdfast.report.formats.markdown import Markdown
 from holdfast.report.formats.sarif import build_whole_document
 from holdfast.report.page.html import render_overall_page
@@ -112,32 +112,12 @@ def render_markdown(whole: Overall, runs: Runs) -> Iterator[bytes]:
 
 
 def _render_junit(whole: Overall, runs: Runs) -> Iterator[bytes]:
-    """Yield the suites of all parts, each named after its part, and one for the overall verdict."""
-    root = ET.Element("testsuites")
-    totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
-    for part, run in runs.items():
-        # Each part is rendered as a report of its own, and its suites are moved into one document.
-        made = ET.fromstring(  # noqa: S314  # what our own reporter has just written
-            b"".join(next(iter(Junit().render(run).values())))
-        )
-        for suite in made:
-            suite.set("name", f"{part}: {suite.get('name', '')}")
-            root.append(suite)
-        for key in totals:
-            totals[key] += int(made.get(key) or 0)
-    suite = ET.SubElement(root, "testsuite", name="overall", tests="1")
-    case = ET.SubElement(suite, "testcase", classname="overall", name="verdict", time="0.000")
-    totals["tests"] += 1
-    kind = {"PASS": "", "FAIL": "failure", "UNPROVEN": "skipped", "SHARD": "skipped"}.get(
-        format_verdict(whole), "error"
-    )
-    if kind:
-        ET.SubElement(case, kind, message=to_one_line("; ".join(whole.reasons)))
-        totals[{"failure": "failures", "skipped": "skipped"}.get(kind, "errors")] += 1
-    for key, value in totals.items():
-        root.set(key, str(value))
-    yield b"<?xml version='1.0' encoding='utf-8'?>\n"
-    yield ET.tostring(root, "utf-8") + b"\n"
+    """Yield the suites of all parts, and one for the overall verdict."""
+    verdict = ET.Element("testcase", classname="overall", name="verdict", time="0.000")
+    kinds = {"PASS": "", "FAIL": "failure", "UNPROVEN": "skipped", "SHARD": "skipped"}
+    if kind := kinds.get(format_verdict(whole), "error"):
+        ET.SubElement(verdict, kind, message=to_one_line("; ".join(whole.reasons)))
+    return render_suites(whole.name or whole.spec_path, runs.items(), verdict)
 
 
 def _render_sarif(whole: Overall, runs: Runs) -> Iterator[bytes]:

@@ -7,12 +7,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from holdfast.model.codec import make_encodable
 from holdfast.model.run import CellRow, Run, TrialRow
 from holdfast.model.score import Cell
 from holdfast.model.verdict import OUTCOMES
 from holdfast.report import wording
 from holdfast.report.page.run import Numbering
-from holdfast.report.page.values import InternTable, cut, pick
+from holdfast.report.page.values import cut, pick
 
 TRIALS = 500
 TEXT = 4_000
@@ -36,15 +37,17 @@ class MatrixTable:
 
     def __init__(self, run: Run) -> None:
         self.numbers = Numbering(run)
-        self._strings = InternTable()
-        self._strings.get_index("")
+        self._strings = {"": 0}
+        """The number of each text."""
         self._columns: dict[str, list[int]] = {
             name: [] for name in ("rule", "column", "outcome", "flags", "tally", "reason")
         }
 
     def add(self, cell: Cell) -> None:
         texts = (", ".join(wording.list_marks(cell)), wording.format_tally(cell), cell.reason)
-        numbers = (*self.get_indexes(cell), _CODE[cell.outcome], *map(self._strings.get_index, texts))
+        known = self._strings
+        indexes = (known.setdefault(text, len(known)) for text in texts)
+        numbers = (*self.get_indexes(cell), _CODE[cell.outcome], *indexes)
         for column, number in zip(self._columns.values(), numbers, strict=True):
             column.append(number)
 
@@ -54,7 +57,12 @@ class MatrixTable:
 
     def build_document(self) -> dict[str, Any]:
         count = len(self._columns["rule"])
-        return {"cells": count, "outcomes": OUTCOMES, **self._columns, "strings": self._strings.values}
+        return {
+            "cells": count,
+            "outcomes": OUTCOMES,
+            **self._columns,
+            "strings": list(map(make_encodable, self._strings)),
+        }
 
 
 def count_trials(cell: Cell) -> int:

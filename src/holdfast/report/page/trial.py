@@ -137,28 +137,12 @@ def describe_exchange(observation: Observation, bounds: Bounds) -> dict[str, Any
     }
 
 
-def build_running_trial(trial: Trial, calls: Sequence[TraceEvent], again: str) -> dict[str, Any]:
+def build_running_trial(run: Run, trial: Trial, calls: Sequence[TraceEvent], again: str) -> dict[str, Any]:
     """Return a running trial: its prompt and its calls so far."""
-    visible = _take_first(calls, SERVED.calls, SERVED.room)
-    prompt = cut(interpolate(trial.task.prompt, trial.params), SERVED.text)
-    return {
-        **_build_head(trial),
-        "outcome": "",
-        "ending": "under way",
-        "detail": "",
-        "turns": [{"asked": prompt, "text": None, "ending": "under way", "detail": "", "latency_ms": 0.0}],
-        "trace": [build_call(event) for event in visible],
-        "trace_left_out": len(calls) - len(visible),
-        **{name: [] for name in ("verdicts", "faults", "audit", "files", "forbidden", "recorded")},
-        **{name: [] for name in ("canaries", "standards")},
-        "notes": _note_control(trial),
-        "audit_left_out": 0,
-        "evidence": {},
-        "output": "",
-        "spent": None,
-        "again": "" if trial.kind == "control" else again,
-        "promote": "",
-    }
+    turn = Turn(interpolate(trial.task.prompt, trial.params), None, 0.0)
+    document = build_trial(run, TracedTrial(trial, Observation(trial.id, (turn,), trace=tuple(calls)), ()), again)
+    document["ending"] = document["turns"][0]["ending"] = "under way"
+    return document
 
 
 def _note_control(trial: Trial) -> list[str]:

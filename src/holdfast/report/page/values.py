@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from holdfast.model.codec import encode, make_encodable, make_storable, to_builtins
+from holdfast.model.codec import encode, make_storable, to_builtins
 
 TEXT, ITEMS, DEEP = 64_000, 1_000, 12
 """Characters of one text, items of one list or object, and nesting depth."""
@@ -81,22 +81,3 @@ def to_utf16_span(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _count_units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-class InternTable:
-    """A table that stores equal entries once."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self.size = 0
-        """The number of characters and fields in its entries."""
-        self._index: dict[Any, int] = {}
-
-    def get_index(self, value: str | tuple[Any, ...]) -> int:
-        """Return the index of the value in the table."""
-        known = self._index.get(value)
-        if known is None:
-            known = self._index[value] = len(self.values)
-            self.size += len(value)
-            self.values.append(make_encodable(value) if isinstance(value, str) else value)
-        return known

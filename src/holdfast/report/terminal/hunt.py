@@ -125,29 +125,29 @@ def _format_calls(fault: Mapping[str, Any], first: int) -> str:
 _SIGNS = {"held": "✔", "failed": "✘", "not met": "?", "open": "·"}
 
 
-def format_map(found: FaultMap, page: str = "") -> Iterator[str]:
+def format_map(fault_map: FaultMap, page: str = "") -> Iterator[str]:
     """Yield the calls with what they feed, then call sites × modes. `page` has the same as a picture."""
     prompt = None
-    for site in found.sites:
+    for site in fault_map.sites:
         if site.prompt != prompt:
             prompt = site.prompt
             yield f"asked: {to_one_line(prompt)}"
         name = to_one_line(format_site(site.plane, site.target, site.on_call)) + (" (write)" if site.write else "")
         yield f"  {name}" + (f"  ──▶ {', '.join(map(to_one_line, site.feeds))}" if site.feeds else "")
-    modes = list(dict.fromkeys(mode for row in found.coverage.rows for mode in row.modes))
-    heads = [to_one_line(format_site(row.plane, row.target, row.on_call)) for row in found.coverage.rows]
+    modes = list(dict.fromkeys(mode for row in fault_map.coverage.rows for mode in row.modes))
+    heads = [to_one_line(format_site(row.plane, row.target, row.on_call)) for row in fault_map.coverage.rows]
     wide = max(map(len, heads), default=0)
     yield ""
     for number, mode in enumerate(modes):
         yield f"  {' ' * wide}  {'│ ' * number}┌ {mode}"
-    for head, row in zip(heads, found.coverage.rows, strict=True):
+    for head, row in zip(heads, fault_map.coverage.rows, strict=True):
         signs = (_SIGNS[row.modes[mode].state] if mode in row.modes else " " for mode in modes)
         yield f"  {head:<{wide}}  {' '.join(signs)}"
     yield ""
     yield "  ✔ held  ✘ failed  ? not met  · open"
-    yield format_map_coverage(found.coverage)
-    if found.scores:
-        scores = ", ".join(f"{one.part} {one.score:.2f} (run {one.run})" for one in found.scores)
+    yield format_map_coverage(fault_map.coverage)
+    if fault_map.scores:
+        scores = ", ".join(f"{one.part} {one.score:.2f} (run {one.run})" for one in fault_map.scores)
         yield f"score {scores}: it says nothing about the faults that are still open"
     if page:
         yield f"picture: {page}"

@@ -11,13 +11,20 @@ from holdfast.model.run import Run
 from holdfast.model.score import Cell
 from holdfast.report.safe import Paint, count_columns, make_visible, pad, shorten
 from holdfast.report.short_names import shorten_names
-from holdfast.report.wording import SIGNS, format_column, format_count, format_tally, is_to_come
+from holdfast.report.wording import (
+    FLAGS,
+    SIGNS,
+    format_column,
+    format_count,
+    format_tally,
+    is_to_come,
+    list_flags,
+)
 
 MAX_ROWS = 40
 """More rows do not fit a screen: then only rows with failures or flags are shown."""
 _MAX_BLOCKS = 3
 _SEVERITY, _GAP, _NARROW, _WIDE, _DENSE = 8, 3, 6, 18, 3
-_FLAGS = {"≈": "flaky", "c": "fails in calm too", "s": "simulated", "o": "order may differ"}
 
 
 class Face(NamedTuple):
@@ -61,9 +68,8 @@ class Grid(Struct):
 
 def build_face(cell: Cell) -> Face:
     """`✘ 1/2 ≈`: sign, count and flags of a decided cell."""
-    marks = (cell.flaky, cell.fails_in_calm, cell.simulated, cell.concurrent)
-    flags = "".join(flag for flag, on in zip(_FLAGS, marks, strict=True) if on)
-    return Face(cell.outcome, " ".join(filter(None, (SIGNS[cell.outcome], format_tally(cell), flags))))
+    parts = (SIGNS[cell.outcome], format_tally(cell), "".join(list_flags(cell)))
+    return Face(cell.outcome, " ".join(filter(None, parts)))
 
 
 def build_grid(run: Run) -> Grid:
@@ -112,8 +118,8 @@ def fits_screen(grid: Grid, width: int, height: int) -> bool:
 def format_legend(grid: Grid) -> str:
     """Format what the flags in the matrix mean, if there are any."""
     looks = {face for row in grid.faces.values() for face in row.values()}
-    used = {flag for face in looks for flag in face.text[1:] if flag in _FLAGS}
-    return "   ".join(f"{flag} {word}" for flag, word in _FLAGS.items() if flag in used)
+    used = {flag for face in looks for flag in face.text[1:] if flag in FLAGS}
+    return "   ".join(f"{flag} {word}" for flag, word in FLAGS.items() if flag in used)
 
 
 def _compute_room(rules: Sequence[str], width: int) -> int:

@@ -109,7 +109,7 @@ def _format_members(
 def _format_common(cause: Cause, facts: Iterable[tuple[str, str]], width: int, paint: Paint) -> Iterator[str]:
     """`✘ never-fabricate · 12 scenarios: search-down, llm-down, … and 10 more`; long names get their own lines."""
     start, marks, place = cause_words.format_start(cause), cause_words.format_marks(cause), to_one_line(cause.place)
-    # The title names scenarios only if the first three of them fit: beside the place of the rule, or in the whole width
+    # The title names scenarios only if the first three of them fit: next to the place of the rule, or in the full width
     # with the place on the next line. Otherwise they get lines of their own below the title.
     total = len(cause.heads)
     heads = [to_one_line(head) for head in cause.heads[:width]]

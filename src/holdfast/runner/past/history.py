@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -17,7 +16,7 @@ from holdfast.report.cases import get_outcome as case_outcome
 from holdfast.report.wording import format_column
 from holdfast.runner.outcome import RunOutcome, load_run
 from holdfast.runner.whole import OVERALL, read_overall
-from holdfast.store.history import History, Indexing
+from holdfast.store.history import History
 from holdfast.store.past_run import CASES, PastCell, PastRun, RuleTrend, build_rule_trends, drop_explained_cases
 from holdfast.store.rundir import Manifest, RunDir
 from holdfast.store.seal_check import check
@@ -26,10 +25,10 @@ SEVERAL = "ci"
 """The part name of a run with several parts."""
 
 
-def open_history(runs: Path, step: Indexing | None = None) -> History:
+def open_history(runs: Path) -> History:
     """Return the updated history of the runs in that folder."""
     history = History(runs, read_past_run)
-    history.update(step)
+    history.update()
     return history
 
 
@@ -64,8 +63,8 @@ def read_past_run(run: RunDir) -> PastRun:
         if run.read_end() is None:
             check(run)
             return known
-        with closing(load_run(run, environ=os.environ)) as outcome:
-            return build_past_run(run, outcome)
+        outcome = load_run(run, environ=os.environ)
+        return build_past_run(run, outcome)
     except (HoldfastError, OSError) as refused:
         reason = f"{refused.strerror}: {refused.filename}" if isinstance(refused, OSError) else str(refused)
         return replace(known, note=reason)

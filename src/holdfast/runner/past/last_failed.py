@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -100,14 +99,14 @@ def read_failed_cases(run: RunDir, spec: Spec, environ: Mapping[str, str]) -> di
     A run of single rules decides no case, but a case with a failed cell is selected again.
     """
     by_task: dict[FailedTask, bool] = {}
-    with closing(load_run(run, environ=environ)) as outcome:
-        cases = [row.case for row in outcome.run.cases]
-        for case in cases:
-            tasks = [task for task in spec.tasks if task.prompt == case.prompt]
-            failed = case.status != "pass" and not case.unproven_only
-            by_task |= _select_rules(spec, case.scenario, tasks, case.params, failed=failed)
-        heads = {format_head(case) for case in cases if case.status == "fail"}
-        _add_cells(by_task, spec, outcome.run, Decisive(outcome.run, heads))
+    outcome = load_run(run, environ=environ)
+    cases = [row.case for row in outcome.run.cases]
+    for case in cases:
+        tasks = [task for task in spec.tasks if task.prompt == case.prompt]
+        failed = case.status != "pass" and not case.unproven_only
+        by_task |= _select_rules(spec, case.scenario, tasks, case.params, failed=failed)
+    heads = {format_head(case) for case in cases if case.status == "fail"}
+    _add_cells(by_task, spec, outcome.run, Decisive(outcome.run, heads))
     return by_task
 
 

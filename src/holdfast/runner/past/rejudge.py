@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
-from array import array
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import groupby, islice
@@ -33,10 +32,10 @@ from holdfast.runner.past.stored_plan import StoredPlan
 from holdfast.runner.start import load_stored_spec
 from holdfast.score import Tally
 from holdfast.store.lines import JsonLines
-from holdfast.store.record import StoredAdvice, StoredObservations, read_scenarios
+from holdfast.store.record import StoredAdvice
 from holdfast.store.rundir import Manifest, RunDir, RunEnd, get_number, list_verdict_files
 from holdfast.store.seal_check import check
-from holdfast.store.stored_trials import StoredTrials
+from holdfast.store.stored_records import RunRecords
 from holdfast.store.view import build_run_command
 
 Pair: TypeAlias = tuple[Invariant, Trial, Observation]
@@ -69,13 +68,12 @@ def judge_again(
     options = _restore_selection(manifest.options, options, before, spec)
     run.lock()
     try:
-        with closing(StoredTrials(run, read_scenarios(run, before.scenarios))) as stored:
-            plan = StoredPlan(
-                spec, options.select, (trial for _, trial in stored), before.replicas, sequential=options.auto
-            )
+        with closing(RunRecords(run, before.scenarios)) as records:
+            trials = (trial for _, trial in records.iter_trials())
+            plan = StoredPlan(spec, options.select, trials, before.replicas, sequential=options.auto)
             tally = Tally(spec, plan)
             consult = build_consult(Consultations(spec, environ, run), StoredAdvice(run) if config is None else None)
-            path = _judge_all(run, plan, tally, _judge_trials(run, plan, tally, stored, consult))
+            path = _judge_all(run, plan, tally, _judge_trials(plan, tally, records, consult))
         _add_unplanned(plan, tally, lambda: Plan(before, manifest.options.select))
     finally:
         run.unlock()
@@ -158,52 +156,30 @@ def _judge_all(run: RunDir, plan: StoredPlan, tally: Tally, verdicts_on_trials: 
     return path
 
 
-def _judge_trials(
-    run: RunDir, plan: StoredPlan, tally: Tally, stored: StoredTrials, consult: Consult
-) -> Iterator[_Judged]:
+def _judge_trials(plan: StoredPlan, tally: Tally, records: RunRecords, consult: Consult) -> Iterator[_Judged]:
     """Yield every verdict on every observed trial, trial by trial."""
     # A run may have a million trials, so observations are read one at a time. Controls are the exception: any trial may
     # be compared with one, and there is one per prompt.
-    judge = Judge(plan.spec, stored=True)
-    with closing(StoredObservations(run)) as stored_observations:
-        last = _find_last(stored_observations, stored)
-        controls = {}
-        for number, trial in stored:
-            if trial.kind == "control" and last[number] >= 0:
-                observation = stored_observations.read_at(last[number])
-                tally.note_trial(trial, observation)
-                controls[encode_canonical(trial.params), trial.task] = observation
+    judge, controls = Judge(plan.spec, stored=True), {}
+    for number, trial in records.iter_trials():
+        if trial.kind == "control" and records.is_observed(number):
+            observation = records.read_observation(number)
+            tally.note_trial(trial, observation)
+            controls[encode_canonical(trial.params), trial.task] = observation
 
-        def get_control(trial: Trial) -> Observation | None:
-            return controls.get((encode_canonical(trial.params), trial.task.control)) if controls else None
+    def get_control(trial: Trial) -> Observation | None:
+        return controls.get((encode_canonical(trial.params), trial.task.control)) if controls else None
 
-        for rule, trial, observation in consult(_pair_rules(plan, stored, stored_observations, last), get_control):
-            yield trial, observation, judge.judge(rule, trial, observation, get_control(trial))
+    for rule, trial, observation in consult(_pair_rules(plan, records), get_control):
+        yield trial, observation, judge.judge(rule, trial, observation, get_control(trial))
 
 
-def _find_last(stored_observations: StoredObservations, stored: StoredTrials) -> array[int]:
-    """Return the offset of each trial's last observation, by the trial's number; -1 if there is none."""
-    last = array("q", [-1]) * len(stored)
-    for at, observation in stored_observations.read_all(traces=False):
-        number = stored.find(observation.trial)
-        if number is not None:
-            last[number] = at
-    return last
-
-
-def _pair_rules(
-    plan: StoredPlan, stored: StoredTrials, stored_observations: StoredObservations, last: array[int]
-) -> Iterator[Pair]:
+def _pair_rules(plan: StoredPlan, records: RunRecords) -> Iterator[Pair]:
     """Yield every observed trial with every rule that judges it."""
-    # The observations are read in the order of the file, because jumping through a large one is slow. Of a repeated
-    # trial only the last observation counts, whose position is known from a first pass.
-    for at, observation in stored_observations.read_all(traces=False):  # a trace is read when its trial is judged
-        number = stored.find(observation.trial)
-        if number is None or last[number] != at:
-            continue
-        trial = stored.read_at(number)
+    for number, observation in records.iter_observed(traces=False):  # a trace is read when its trial is judged
+        trial = records.read_trial(number)
         rules = plan.get_judging_rules(trial) if trial.kind == "contract" else ()
-        whole = stored_observations.read_details(observation) if rules else observation
+        whole = records.read_observation(number) if rules else observation
         for rule in rules:
             yield rule, trial, whole
 

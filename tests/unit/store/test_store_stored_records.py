@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from error_code import has_code
 from example_counts import examples
 from holdfast.errors import UserError
 from holdfast.model.codec import encode
 from holdfast.model.observation import Observation, Turn
+from holdfast.model.run import TracedTrial
 from holdfast.model.scenario import Scenario
 from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
@@ -25,11 +24,9 @@ from holdfast.model.trial import Trial
 from holdfast.model.verdict import Verdict
 from holdfast.plan import Plan, build_plan
 from holdfast.store.blobs import LIMIT, LOST, pack
-from holdfast.store.index import RunIndex
-from holdfast.store.planned import PlannedTrials
 from holdfast.store.record import build_record
 from holdfast.store.rundir import RunDir
-from holdfast.store.stored_records import DAMAGED, StoredRecords
+from holdfast.store.stored_records import DAMAGED, IdTable, RunRecords
 
 
 def small(*params: dict[str, Any]) -> Plan:
@@ -56,10 +53,16 @@ def judged(trial: Trial, rule: str, reason: str = "") -> Verdict:
     return Verdict(trial.id, rule, "pass", 1.0, reason)
 
 
-@contextmanager
-def opened(run: RunDir, made: Plan) -> Iterator[StoredRecords]:
-    with closing(StoredRecords(run, made, run.get_verdict_file())) as records:
-        yield records
+def opened(run: RunDir, made: Plan) -> RunRecords:
+    return RunRecords(run, made.spec.scenarios)
+
+
+def read_all(records: RunRecords) -> Iterator[TracedTrial]:
+    return map(records.read_traced, filter(records.is_observed, range(len(records.ids))))
+
+
+def read_cell(records: RunRecords, made: Plan, rule: str = "a", scenario: str = "calm") -> Iterator[Any]:
+    return records.read_judged(records.index_cells(made).list_owned(made.get_position(rule, scenario)))
 
 
 # -- numbers ------------------------------------------------------------------------------------
@@ -72,8 +75,9 @@ def test_the_last_good_observation_counts_and_a_failure_of_ours_only_without_one
         seen(two, "", "broke once"), seen(two, "", "broke twice"),
         seen(three, "", "broke"), seen(three, "mended"),
     )  # fmt: skip
-    with opened(run, made) as records:
-        said = [found.seen.error or found.seen.turns[0].text for found in records.read_traced()]
+    records = opened(run, made)
+    said = [found.seen.error or found.seen.turns[0].text for found in read_all(records)]
+    assert [number for number, _ in records.iter_observed()] == [0, 1, 2]
     assert said == ["second", "broke twice", "mended"]
 
 
@@ -83,14 +87,12 @@ def test_of_a_cell_and_of_a_trial_the_last_verdicts_are_found(tmp_path: Path) ->
     assert (calm.scenario.name, down.scenario.name) == ("calm", "down")
     verdicts = [judged(calm, "a", "1"), judged(down, "b", "2"), judged(calm, "b", "3"), judged(calm, "a", "4")]
     run = stored(tmp_path, calm, down, seen(calm), seen(down), *verdicts, judged(calm, "gone"))
-    with opened(run, made) as records:
-        in_cell = {
-            (rule, scenario): [
-                (trial.id, v.reason) for trial, _, v in records.read_cell(made.get_position(rule, scenario))
-            ]
-            for rule, scenario in (("a", "calm"), ("b", "down"), ("a", "down"))
-        }
-        by_trial = [(v.invariant, v.reason) for v in records.read_trial(calm.id).verdicts]
+    records = opened(run, made)
+    in_cell = {
+        cell: [(trial.id, v.reason) for trial, _, v in read_cell(records, made, *cell)]
+        for cell in (("a", "calm"), ("b", "down"), ("a", "down"))
+    }
+    by_trial = [(v.invariant, v.reason) for v in records.read_verdicts(0).values()]
     assert in_cell == {("a", "calm"): [(calm.id, "4")], ("b", "down"): [(down.id, "2")], ("a", "down"): []}
     assert by_trial == [("a", "4"), ("b", "3"), ("gone", "")]
 
@@ -99,10 +101,11 @@ def test_a_trial_that_was_begun_twice_is_one_and_one_never_begun_is_none(tmp_pat
     made = small()
     one, two, three = made.trials[:3]
     run = stored(tmp_path, one, two, one, seen(two), seen(one), seen(three), judged(three, "a"))
-    index = RunIndex(run, made, run.get_verdict_file())
-    assert list(index.list_observed()) == [1, 2]
-    assert index.find_number(three.id) is None
-    assert index.by_cell.list_owned(made.get_position("a", "calm")) == []
+    records = opened(run, made)
+    assert [(number, trial.id) for number, trial in records.iter_trials()] == [(1, two.id), (2, one.id)]
+    assert list(map(records.is_observed, range(3))) == [False, True, True]
+    assert records.ids.find(three.id) is None
+    assert list(read_cell(records, made)) == []
 
 
 def test_a_damaged_record_is_named_and_a_damaged_observation_is_an_error_of_its_trial(tmp_path: Path) -> None:
@@ -110,11 +113,21 @@ def test_a_damaged_record_is_named_and_a_damaged_observation_is_an_error_of_its_
     one = made.trials[0]
     run = stored(tmp_path, one, judged(one, "a"))
     (tmp_path / "observations-0.jsonl").write_bytes(b'{"trial":"%b","turns":7}\n' % one.id.encode())
-    with opened(run, made) as records:
-        assert [seen.error for _, seen, _ in records.read_cell(0)] == [DAMAGED]
+    assert [seen.error for _, seen, _ in read_cell(opened(run, made), made)] == [DAMAGED]
     (tmp_path / "verdicts-1.jsonl").write_bytes(b'{"trial":"%b","invariant":"a"}\n' % one.id.encode())
-    with opened(run, made) as records, pytest.raises(UserError, check=has_code("run-damaged")):
-        list(records.read_cell(0))
+    with pytest.raises(UserError, check=has_code("run-damaged")):
+        list(read_cell(opened(run, made), made))
+
+
+def test_lines_that_another_program_adds_to_a_running_run_are_passed_over(tmp_path: Path) -> None:
+    made = small()
+    one, two = made.trials[:2]
+    run = stored(tmp_path, one, seen(one), judged(one, "a"))
+    for path in tmp_path.iterdir():
+        path.write_bytes(b'{"trial":"no such","x":\xff}\n' + path.read_bytes() + b"not json\n{}\n")
+    stored(tmp_path, two, seen(two), judged(two, "a"))
+    records = RunRecords(run, made.spec.scenarios, lenient=True)
+    assert [trial.id for trial, _, _ in read_cell(records, made)] == [one.id, two.id]
 
 
 @pytest.mark.slow
@@ -141,20 +154,18 @@ def test_records_are_found_as_in_a_dict(tmp_path_factory: pytest.TempPathFactory
         for number, one in enumerate(begun)
         if last[one.id] == number and one.id in by_id
     ]
-    with opened(run, made) as records:
-        assert [(one.trial, one.seen, tuple(one.verdicts)) for one in records.read_traced()] == [
-            (trial, observation, tuple(judged.values())) for trial, observation, judged in traced
-        ]
-        for rule in made.spec.invariants:
-            for scenario in made.spec.scenarios:
-                cell = {
-                    trial.id: found for trial, *found in records.read_cell(made.get_position(rule.id, scenario.name))
-                }
-                assert cell == {
-                    trial.id: [observation, judged[rule.id]]
-                    for trial, observation, judged in traced
-                    if rule.id in judged and trial.scenario.name == scenario.name
-                }
+    records = opened(run, made)
+    assert [(one.trial, one.seen, tuple(one.verdicts)) for one in read_all(records)] == [
+        (trial, observation, tuple(judged.values())) for trial, observation, judged in traced
+    ]
+    assert {records.read_trial(number).id for number, _ in records.iter_observed()} == {one.id for one, *_ in traced}
+    for rule in made.spec.invariants:
+        for scenario in made.spec.scenarios:
+            assert {trial.id: found for trial, *found in read_cell(records, made, rule.id, scenario.name)} == {
+                trial.id: [observation, judged[rule.id]]
+                for trial, observation, judged in traced
+                if rule.id in judged and trial.scenario.name == scenario.name
+            }
 
 
 def test_a_value_that_is_lost_is_reported_though_the_trial_was_seen_before(tmp_path: Path) -> None:
@@ -163,41 +174,24 @@ def test_a_value_that_is_lost_is_reported_though_the_trial_was_seen_before(tmp_p
     run = stored(tmp_path, one, seen(one, "short"), judged(one, "a"))
     with open(tmp_path / "observations-0.jsonl", "ab") as file:
         file.write(pack(seen(one, "long" * LIMIT), tmp_path / "blobs") + b"\n")
-    with opened(run, made) as records:
-        assert [one.text for _, found, _ in records.read_cell(0) for one in found.turns] == ["long" * LIMIT]
+    assert [one.text for _, found, _ in read_cell(opened(run, made), made) for one in found.turns] == ["long" * LIMIT]
     shutil.rmtree(tmp_path / "blobs")
-    with opened(run, made) as records:
-        assert [found.error for _, found, _ in records.read_cell(0)] == [LOST]
+    assert [found.error for _, found, _ in read_cell(opened(run, made), made)] == [LOST]
 
 
-# -- the plan -----------------------------------------------------------------------------------
-def test_a_plan_holds_its_own_trials_and_no_others() -> None:
-    made = small()
-    planned = PlannedTrials(made)
-    assert all(map(planned.has_trial, made.trials))
-    one = made.trials[0]
-    foreign = [
-        ("replica", 1),
-        ("scenario", Scenario("down")),
-        ("task", Task(("q",))),
-        ("invariant", "a"),
-        ("id", "a" * 12),
-    ]
-    for field, value in foreign:
-        changed = {name: getattr(one, name) for name in one.__struct_fields__} | {field: value}
-        assert not planned.has_trial(Trial(**changed))
+ids = st.lists(st.sampled_from(["%012x" % (n * 0x9E3779B97F4A % 2**48) for n in range(40)]), max_size=80)
 
 
-def test_params_that_are_equal_but_written_otherwise_are_distinguished() -> None:
-    made = small({"flag": 1}, {"flag": True}, {"flag": 1.0})
-    planned = PlannedTrials(made)
-    assert len({trial.id for trial in made.trials}) == len(made.trials)
-    assert all(map(planned.has_trial, made.trials))
+@given(ids, ids)
+def test_an_id_has_its_last_number_in_whatever_order_it_is_asked_for(known: list[str], asked: list[str]) -> None:
+    table = IdTable(known)
+    numbers = {id: number for number, id in enumerate(known)}
+    assert [table.find(id) for id in (*asked, *known)] == [numbers.get(id) for id in (*asked, *known)]
+    assert len(table) == len(known)
 
 
-def test_an_unknown_scenario_is_refused_each_time() -> None:
-    made = small()
-    planned = PlannedTrials(made)
-    one = made.trials[0]
-    assert planned.has_trial(one)
-    assert not planned.has_trial(replace(one, scenario=Scenario("nowhere")))
+def test_what_is_no_id_is_never_found() -> None:
+    odd = ["", "xyz", "0123456789AB", "0123456789abc", "0x0123456789", " 123456789ab", "1_23456789ab"]
+    table = IdTable([*odd, "0123456789ab"])
+    assert [table.find(id) for id in odd] == [None] * len(odd)
+    assert table.find("0123456789ab") == len(odd)
