@@ -9,7 +9,6 @@ from __future__ import annotations
 import zlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from holdfast.model.observation import Observation, Turn
@@ -27,21 +26,12 @@ from holdfast.report.wording import format_count
 
 INLINED = Bounds(text=MAX_TEXT, calls=calls.SHOWN, events=200, room=100_000, sent=160, evidence=MAX_TEXT)
 """Limits for one trial. The inputs of its calls are included if a rule failed, because they may explain it."""
-SHORT = Bounds(text=200, calls=calls.SHOWN, events=20, room=2_000, sent=0, evidence=200)
-"""Limits for one trial once the page is full."""
 TEXT, HELD_TEXT = 16_000_000, 4_000_000
-"""Characters of all trials of failed cells, and of passed cells."""
+"""Characters of the trials of failed cells, and of passed cells: many passing cells must not crowd out a failure."""
 CASES, REPLICAS = 200, 20
 """Cases whose trials are in the page, and trials per case."""
 CELLS = 100_000
-"""Up to this number the matrix has every cell; beyond it, all failed cells and a sample."""
-HELD = 20_000
-"""Passed cells whose trials are in the page."""
-TRIALS = 50_000
-"""Trials of passed cells, and as many of failed cells."""
-_BARE = 300
-"""Characters of a trial's document without its texts."""
-_GOLDEN, _RANGE = 2_654_435_761, 1 << 32
+"""Up to this number the matrix has every cell; beyond it, only cells that did not pass."""
 _LEVEL = 6
 """Compression level: 9 takes two and a half times as long for half a percent."""
 _PIECE = 3 << 14
@@ -75,8 +65,9 @@ class InlinedRun:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._limits = PageLimits(run)
         self._room = {True: HELD_TEXT, False: TEXT}
+        self._cells = self._passed = self._shown = self._left_cells = self._left_trials = 0
+        """Cells in the matrix; passed cells, and those with trials; failed cells and trials that found no room."""
         self._places = wording.Places(run)
         self._written: dict[str, str] = {}
         """The trials in the page, and the command that repeats each."""
@@ -89,35 +80,64 @@ class InlinedRun:
                 self._add_trial(replica.replica.trial, replica.replica.status == "pass", case.case, replica)
         for row in run.cells:
             grouping.add(row)
-            if document["has_matrix"] and self._limits.add_cell(row):
-                matrix.add(row.cell)
-                self._add_cell(row, *matrix.get_indexes(row.cell))
+            if document["has_matrix"]:
+                self._add_cell(row, matrix)
         self.packed.add("run", document)
         self.packed.add("run/causes", build_causes(run, grouping))
         if document["has_matrix"]:
-            self.packed.add("run/matrix", {**matrix.build_document(), "lacks": self._limits.describe_left_out()})
+            self.packed.add("run/matrix", {**matrix.build_document(), "lacks": self._describe_left_out()})
 
-    def _add_cell(self, row: CellRow, rule: int, column: int) -> None:
-        cell, trial_count = row.cell, self._limits.count_trials(row)
-        trials: Sequence[TrialRow] = tuple(islice(row.trials, trial_count)) if trial_count else ()
-        if not trials and cell.outcome in ("pass", "n/a"):
+    def _add_cell(self, row: CellRow, matrix: MatrixTable) -> None:
+        cell, held = row.cell, row.cell.outcome in ("pass", "n/a")
+        self._passed += cell.outcome == "pass"
+        if len(self._run.cells) > CELLS and (held or self._cells >= CELLS):
+            self._left_cells += not held
+            return
+        self._cells += 1
+        matrix.add(cell)
+        trials = list(self._add_trials(row, held))
+        left = max(0, count_trials(cell) - len(trials))
+        self._shown += cell.outcome == "pass" and bool(trials)
+        self._left_trials += 0 if held else left
+        if held and not trials:
             return  # the matrix contains everything about it
-        for trial in trials:
-            self._add_trial(trial.id, cell.outcome in ("pass", "n/a"), cell, trial)
         document = {
             "weight": cell.weight,
             "low": round(cell.rate.low, 3) if cell.rate else None,
             "high": round(cell.rate.high, 3) if cell.rate else None,
             "next": wording.format_next_step(self._run, row) if cell.outcome in ("error", "unproven") else "",
             "trials": [self._build_verdict(trial) for trial in trials],
-            "left_out": max(0, count_trials(cell) - len(trials)) or None,
+            "left_out": left or None,
         }
+        rule, column = matrix.get_indexes(cell)
         self.packed.add(f"run/cell/{rule}/{column}", drop_empty(document))
+
+    def _add_trials(self, row: CellRow, held: bool) -> Iterator[TrialRow]:
+        """Add the trials for which there is room, and yield them; without any, none is read."""
+        for trial in row.trials if self._room[held] > 0 else ():
+            if self._room[held] <= 0:
+                return
+            self._add_trial(trial.id, held, row.cell, trial)
+            yield trial
+
+    def _describe_left_out(self) -> str:
+        """Describe what the page leaves out; empty if it has everything."""
+        total = len(self._run.cells)
+        if total <= CELLS and self._shown == self._passed and not self._left_trials:
+            return ""
+        text = f"{self._cells} of {format_count(total, 'cell')} are in the matrix. " if total > CELLS else ""
+        left = [format_count(self._left_cells, "cell")] if self._left_cells else []
+        left += [format_count(self._left_trials, "trial")] if self._left_trials else []
+        lacks = f" There is no room for {' and '.join(left)} more." if left else ""
+        return (
+            f"{text}This page has the trials of the failed cells, and of {self._shown} of the "
+            f"{format_count(self._passed, 'cell')} that passed.{lacks} For all of them, run: "
+            f"holdfast report {self._run.id} -o run.json"
+        )
 
     def _build_verdict(self, trial: TrialRow) -> dict[str, Any]:
         """Return the verdict of one rule on a trial."""
         judged = trial.turns[trial.turn].text if trial.turn < len(trial.turns) else trial.answer
-        bounds = self._get_bounds(trial.outcome == "pass")
         return drop_empty(
             {
                 "id": trial.id,
@@ -125,25 +145,19 @@ class InlinedRun:
                 "reason": trial.reason,
                 "score": trial.score,
                 "turn": trial.turn or None,
-                "marks": [to_utf16_span(judged or "", *span) for span in trial.marks if span[1] <= bounds.text],
-                "details": fit_value(trial.details, bounds.evidence) if trial.details else None,
+                "marks": [to_utf16_span(judged or "", *span) for span in trial.marks if span[1] <= INLINED.text],
+                "details": fit_value(trial.details, INLINED.evidence) if trial.details else None,
                 "aside": trial.aside or None,
                 "again": trial.again if trial.again != self._written[trial.id] else None,
             }
         )
-
-    def _get_bounds(self, held: bool) -> Bounds:
-        # Once the room is used up, trials get short documents instead of none, so the page still lists each of them.
-        if self._room[held] <= 0:
-            return SHORT
-        return INLINED._replace(sent=0) if held else INLINED
 
     def _add_trial(self, id: str, held: bool, place: Cell | Case, row: TrialRow | ReplicaRow) -> None:
         """Write a trial once: the cells of all rules share the trials of a scenario."""
         if id in self._written:
             return
         self._written[id] = row.again
-        bounds = self._get_bounds(held)
+        bounds = INLINED._replace(sent=0) if held else INLINED
         if isinstance(row, TrialRow):
             # A cell stores its own verdict on the trial: the page combines those of all rules.
             document = describe_exchange(_build_observation(row), bounds)
@@ -157,10 +171,7 @@ class InlinedRun:
         document["trace_left_out"] = document["trace_left_out"] or None
         document |= {"id": id, "scenario": place.scenario, "params": wording.format_params(place.params)}
         document |= {"column": wording.format_head(place.scenario, place.params), "again": row.again}
-        # Failed and passed trials have separate room, so many passing cells cannot crowd out a failure. Only texts are
-        # counted: the bare document of a trial costs next to nothing once it is compressed.
-        size = self.packed.add(f"run/trial/{id}", drop_empty(document))
-        self._room[held] -= max(0, size - _BARE)
+        self._room[held] -= self.packed.add(f"run/trial/{id}", drop_empty(document))
 
 
 def inline_overall(whole: Overall, runs: Mapping[Part, Run]) -> DocumentPack:
@@ -208,61 +219,3 @@ def _select_cases(run: Run) -> Sequence[CaseRow]:
 def _build_observation(row: TrialRow) -> Observation:
     turns = row.turns or (Turn(row.prompt, row.answer, row.latency_ms),)
     return Observation(row.id, turns, row.faults, row.output, row.notes, trace=row.trace)
-
-
-class PageLimits:
-    """Decides cell by cell, in the order of the run, what the page contains. Equal runs give equal pages."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._total = len(run.cells)
-        self._step = max(1, -(-self._total // HELD))
-        self._room = {True: TRIALS, False: TRIALS}
-        self._at = self._cells = self._passed = self._shown = 0
-        self._left_cells = self._left_trials = 0
-        """Failed cells that found no room."""
-
-    def add_cell(self, row: CellRow) -> bool:
-        """Return whether the matrix has the cell."""
-        self._at += 1
-        self._passed += row.cell.outcome == "pass"
-        held = row.cell.outcome in ("pass", "n/a")
-        # Beyond the limit failed cells come first, as long as there is room, and passed cells only as a sample. No
-        # decision depends on a later cell, so one walk over the run is enough.
-        included = self._total <= CELLS or (self._sampled if held else self._cells < CELLS)
-        self._cells += included
-        self._left_cells += not included and not held
-        return included
-
-    def count_trials(self, row: CellRow) -> int:
-        """Return how many trials of the current cell are in the page."""
-        passed = row.cell.outcome in ("pass", "n/a")
-        if passed and not self._sampled:
-            return 0
-        room = self._room[passed]
-        wanted = len(row.trials) if room else count_trials(row.cell)
-        self._room[passed] -= min(wanted, room)
-        self._shown += row.cell.outcome == "pass" and room > 0
-        self._left_trials += max(0, wanted - room)
-        return min(wanted, room)
-
-    @property
-    def _sampled(self) -> bool:
-        # Every n-th cell would hit the same rules again and again; multiples of the golden ratio are spread evenly.
-        return self._step == 1 or self._at * _GOLDEN % _RANGE < _RANGE // self._step
-
-    def describe_left_out(self) -> str:
-        """Describe what the page leaves out; empty if it has everything."""
-        if self._step == 1 and not self._left_trials:
-            return ""
-        text = (
-            f"{self._cells} of {format_count(self._total, 'cell')} are in the matrix. " if self._total > CELLS else ""
-        )
-        left = [format_count(self._left_cells, "cell")] if self._left_cells else []
-        left += [format_count(self._left_trials, "trial")] if self._left_trials else []
-        lacks = f" There is no room for {' and '.join(left)} more." if left else ""
-        return (
-            f"{text}This page has the trials of the failed cells, and of {self._shown} of the "
-            f"{format_count(self._passed, 'cell')} that passed.{lacks} For all of them, run: "
-            f"holdfast report {self._run.id} -o run.json"
-        )
