@@ -88,6 +88,8 @@ Nearness = Callable[[str, str], bool]
 
 def join_meanings(ours: Sequence[Statement], theirs: Sequence[Statement], near: Nearness) -> None:
     """Give one key to unmatched words with similar meanings."""
+    # Every pair is compared, so both sides are limited. Only words without an equal in the other text take part: a
+    # shared word needs no synonym, and must not become one of another word.
     here, there = ({t.key: t for one in side for t in one.content if t.kind == "word"} for side in (ours, theirs))
     alone = [token for key, token in here.items() if key not in there][:_MOST_ALONE]
     for key, token in [(key, token) for key, token in there.items() if key not in here][:_MOST_ALONE]:

@@ -299,6 +299,9 @@ def _parse_date(kind: str, text: str) -> Fact:
 
 def parse_number(text: str, lang: Language) -> Fraction:
     """Return the value of digits with any grouping."""
+    # Of a point and a comma, the last one is the decimal sign. One kind alone groups thousands if it occurs several
+    # times, or if exactly three digits follow and the language does not use it as a decimal sign: `1.234` is 1234 in
+    # German, and 0.234 is never a group.
     text = re.sub(r"[\s'_+]", "", text)
     points, commas = text.count("."), text.count(",")
     if points and commas:

@@ -158,6 +158,9 @@ _HIRAGANA = re.compile(r"[\u3040-\u309f]")
 
 def _split_run(run: str, known: re.Pattern[str]) -> Iterator[str]:
     """Split a run of characters without spaces: words of the tables, katakana words, and pairs of other characters."""
+    # Chinese and Japanese have no spaces, and no dictionary has all words. So known words are cut out first, and what
+    # is left between them becomes overlapping pairs: two texts with the same unknown word share its pairs, wherever
+    # the cuts are.
     at, rest = 0, ""
     while at <= len(run):
         match = known.match(run, at) or _RUNS.match(run, at)

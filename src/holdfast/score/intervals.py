@@ -191,6 +191,9 @@ def compute_beta(x: float, a: float, b: float) -> float:
 
 def _compute_fraction(x: float, a: float, b: float) -> float:
     """Return the continued fraction of the incomplete beta function, by Lentz's method."""
+    # A continued fraction cannot be computed from its front without knowing how many levels are needed. Lentz keeps the
+    # last two numerators and denominators as the ratios c and d instead, so each level only multiplies the value. A
+    # series would need millions of terms near 0 and 1, where perfect scores are.
     c, d = 1.0, 1 / _avoid_zero(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, _STEPS):
