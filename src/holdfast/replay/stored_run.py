@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from holdfast.errors import UsageError
 from holdfast.model.codec import JSON, format_too_new
 from holdfast.model.run import TracedTrial
 from holdfast.model.session import RecordedSession
-from holdfast.model.spec import Part
 from holdfast.model.task import RecordedResponse
 from holdfast.reading.tree import parse
 from holdfast.replay.foreign_json import read_at, read_text
@@ -49,12 +48,18 @@ def read_run_sessions(
     every = []
     for part in run.parts or (run,):
         with closing(load_run(part, environ=environ)) as outcome:
-            wanted = _select_trials(
-                (traced for traced in outcome.cells.read_traced() if traced.trial.id.startswith(trial)), failed_only
-            )
-            sessions = _build_sessions(list(wanted), run.id, outcome, contract)
-            other = _note_other_rules(sessions, outcome.run.part) if contract else ()
-            every.append(replace(sessions, notes=(*sessions.notes, *other)))
+            wanted = [
+                one
+                for one in outcome.cells.read_traced()
+                if one.trial.kind == "contract" and one.trial.id.startswith(trial)
+                if not failed_only or list_failures(one) or has_only_obeyed(one)
+            ]
+            sessions, part_name = _build_sessions(wanted, run.id, outcome, contract), outcome.run.part
+            if contract and sessions.sessions and part_name in ("mutation", "chaos"):
+                remedy = "but sessions use the rules of a contract: add such rules to it"
+                note = f"failures in {part_name} broke rules of run, {remedy}"
+                sessions = replace(sessions, notes=(*sessions.notes, note))
+            every.append(sessions)
     return merge_sessions(every)
 
 
@@ -77,12 +82,6 @@ def merge_sessions(parts: Iterable[SessionsFound]) -> SessionsFound:
         tuple(trace for each in every for trace in each.left_out),
         tuple(note for each in every for note in each.notes),
     )
-
-
-def _note_other_rules(sessions: SessionsFound, part: Part) -> Iterator[str]:
-    """Note that mutations and prompts under chaos use the rules of run, and sessions those of a contract."""
-    if sessions.sessions and part in ("mutation", "chaos"):
-        yield f"failures in {part} broke rules of run, but sessions use the rules of a contract: add such rules to it"
 
 
 def find_contract(spec: Path, folder: Path) -> str:
@@ -114,12 +113,6 @@ def read_report_sessions(path: Path, runs: Path, folder: Path, *, environ: Mappi
         hint="export it on the machine that ran it",
         code="run-unusable",
     )
-
-
-def _select_trials(traced: Iterable[TracedTrial], failed_only: bool) -> Iterator[TracedTrial]:
-    for trial in traced:
-        if trial.trial.kind == "contract" and (not failed_only or list_failures(trial) or has_only_obeyed(trial)):
-            yield trial
 
 
 def _build_sessions(traced: Sequence[TracedTrial], run: str, outcome: RunOutcome, contract: str) -> SessionsFound:

@@ -261,7 +261,8 @@ def _build_output(file: File) -> dict[str, str]:
 def _check_sections(reader: Reader, file: File, path: Path, *, copied: bool) -> None:
     """Report keys that need another key."""
     report_task_problems(reader, file)
-    if not copied and file.agent.dir is not None and _is_inside(path.parent / file.agent.dir, path.parent):
+    folder = os.path.realpath(path.parent / (file.agent.dir or ""))
+    if not copied and file.agent.dir is not None and Path(os.path.realpath(path.parent)).is_relative_to(folder):
         hint = "put the agent's files into a folder of their own, next to the spec: dir: ./agent"
         message = f"{file.agent.dir[:60]!r} contains the spec: the agent would see its rules"
         reader.report(file.agent.at.get("dir"), message, hint=hint, code="bad-setting")
@@ -305,11 +306,6 @@ def _check_sandbox_keys(reader: Reader, file: File) -> None:
     for node in agent.at.get("programs").items:
         if not re.fullmatch(r"(~?/)?[^\s/]+|~?/\S+", node.text):
             reader.report_type(node, "a name such as pytest, or a path from / or ~/", code="bad-setting")
-
-
-def _is_inside(place: Path, folder: Path) -> bool:
-    """Return whether a folder is inside another, following links."""
-    return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(place))
 
 
 def _check_model(reader: Reader, model: ModelEntry) -> None:

@@ -84,8 +84,8 @@ def collect_references(
         path = node.path
         _report_literal_secret(reader, node)
         resolved = path.startswith(RESOLVED) and not re.fullmatch(_TEXT_ONLY, path)
-        if resolved and "${" in node.text:
-            _report_unclosed(reader, node)
+        if resolved and "${" in node.text and (hint := suggest_closing(node.text)) and not reader.has_error(path):
+            reader.report(node, UNCLOSED, hint=hint, code="unclosed-reference")
         referred = find_names(node.text)
         if not referred.has_references:
             continue
@@ -112,11 +112,6 @@ def collect_references(
             _warn_unset(reader, secret.at, [name] if name not in environ else [])
     masked |= dict.fromkeys(f"${{{name}:-}}" for name in _find_mcp_variables(file.agent.mcp_config, folder, environ))
     return FileReferences(tuple(variables), tuple(masked), tuple(passed_on))
-
-
-def _report_unclosed(reader: Reader, node: Node) -> None:
-    if (hint := suggest_closing(node.text)) and not reader.has_error(node.path):
-        reader.report(node, UNCLOSED, hint=hint, code="unclosed-reference")
 
 
 def _find_mcp_variables(config: Any, folder: Path, environ: Mapping[str, str]) -> list[str]:

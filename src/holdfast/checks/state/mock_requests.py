@@ -14,7 +14,7 @@ from holdfast.checks.json_parts import Pairs, find_path_error, parse, select_par
 from holdfast.checks.state.recorded import KEPT
 from holdfast.checks.values import is_equal
 from holdfast.errors import HarnessError
-from holdfast.protocols.service import Mock, Recorded
+from holdfast.protocols.service import Mock
 from holdfast.protocols.world import World
 
 FIELD = re.compile(
@@ -73,16 +73,12 @@ def read_requests(mock: Mock) -> MockRequests:
     requests: list[StoredRequest] = []
     size = 0
     for one in mock.requests:
-        size += _measure_size(one)
+        size += len(one.path) + len(one.query) + len(one.body) + sum(len(n) + len(v) for n, v in one.headers)
         if size > KEPT:
             break
         body = (one.body, one.status, one.cut, one.unread)
         requests.append(StoredRequest(one.method, one.path, one.query, one.headers, *body))
     return MockRequests(tuple(requests), len(mock.requests) - len(requests) + mock.dropped)
-
-
-def _measure_size(one: Recorded) -> int:
-    return len(one.path) + len(one.query) + len(one.body) + sum(len(n) + len(v) for n, v in one.headers)
 
 
 def filter_requests(requests: Sequence[StoredRequest], filters: Mapping[str, Any]) -> list[StoredRequest]:
@@ -94,15 +90,12 @@ def find_uncertain_requests(requests: Sequence[StoredRequest], filters: Mapping[
     """Return the requests that match every filter except those on a body that is unknown."""
     requests_left = []
     for one in requests if filters else ():
-        others = {name: wanted for name, wanted in filters.items() if not _is_in_body(one, name)}
+        headers = join_headers(one)
+        others = {k: wanted for k, wanted in filters.items() if k in ("method", "path") or k.lower() in headers}
         # It matches everything that can be checked, and a filter on its unknown body may match as well.
         if one.hidden and len(others) < len(filters) and filter_requests([one], others):
             requests_left.append(one)
     return requests_left
-
-
-def _is_in_body(request: StoredRequest, name: str) -> bool:
-    return name not in ("method", "path") and name.lower() not in join_headers(request)
 
 
 def _is_match(request: StoredRequest, name: str, wanted: Any) -> bool:
