@@ -1,4 +1,4 @@
-"""A stream that a fault changes keeps what the neutral form does not know: thoughts, signatures, further choices."""
+"""A stream that a fault changes keeps what the neutral form does not support: thoughts, signatures, choices."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def shown(like: OriginalStream) -> list[tuple[str, int, int]]:
 
 
 @every_format
-def test_a_stream_that_nobody_changed_is_written_with_all_that_came(name: str) -> None:
+def test_an_unchanged_stream_keeps_all_its_parts(name: str) -> None:
     _, was, like = came(name)
     _, completion, kept = again(name, was)
     assert (completion.text, completion.tool_calls, completion.finish, completion.usage) == (
@@ -186,7 +186,7 @@ KEPT = {
 
 @every_format
 @pytest.mark.parametrize("text", ["new and longer than before", ""])
-def test_another_text_leaves_thoughts_signatures_and_further_choices(name: str, text: str) -> None:
+def test_a_new_text_keeps_thoughts_signatures_and_further_choices(name: str, text: str) -> None:
     _, was, _ = came(name)
     data, completion, _ = again(name, was.with_text(text))
     assert [
@@ -198,7 +198,7 @@ def test_another_text_leaves_thoughts_signatures_and_further_choices(name: str, 
 
 
 @every_format
-def test_thoughts_come_first_and_what_stood_before_a_call_stays_before_it(name: str) -> None:
+def test_kept_parts_stay_at_their_position(name: str) -> None:
     _, was, _ = came(name)
     data, _, _ = again(name, was.with_text("new"))
     order = [data.index(mark) for mark in ("hm", "new") if mark in data]
@@ -208,7 +208,7 @@ def test_thoughts_come_first_and_what_stood_before_a_call_stays_before_it(name: 
 
 
 @every_format
-def test_a_reply_that_asks_for_other_calls_keeps_the_thoughts(name: str) -> None:
+def test_a_reply_with_other_calls_keeps_the_thoughts(name: str) -> None:
     _, was, _ = came(name)
     calls = (ToolCall("c7", "x", "{}"), ToolCall("c8", "y", "{}"))
     data, completion, _ = again(name, Completion((*calls, Finish("tool_calls")), was.model))
@@ -216,7 +216,7 @@ def test_a_reply_that_asks_for_other_calls_keeps_the_thoughts(name: str) -> None
     assert [call.name for call in completion.tool_calls] == ["x", "y"]
 
 
-def test_what_is_about_the_text_is_left_out_where_the_text_is_another_and_that_is_reported() -> None:
+def test_parts_about_a_replaced_text_are_left_out_and_reported() -> None:
     for name, kind in (("openai_chat", "logprobs"), ("openai_responses", "logprobs"), ("anthropic", "citations_delta")):
         _, was, like = came(name)
         assert list_left_out(like, was) == ()
@@ -226,7 +226,7 @@ def test_what_is_about_the_text_is_left_out_where_the_text_is_another_and_that_i
         assert '"cited_text"' not in data
 
 
-def test_what_is_about_the_beginning_of_a_text_that_is_cut_stays() -> None:
+def test_parts_about_the_kept_beginning_of_a_text_stay() -> None:
     _, _, like = came("openai_chat")
     cut = Completion((Text("It is "), Text("su"), Finish("length")), "m")
     assert list_left_out(like, cut) == ()
@@ -242,7 +242,7 @@ def test_nothing_follows_a_lost_connection(name: str) -> None:
 
 
 @every_format
-def test_a_reply_without_a_message_has_no_thoughts_either(name: str) -> None:
+def test_a_reply_without_a_message_has_no_thoughts(name: str) -> None:
     _, was, _ = came(name)
     data, _, _ = again(name, Completion((Finish("stop"),), was.model, lacks="message"))
     assert "EqQB" not in data
@@ -250,7 +250,7 @@ def test_a_reply_without_a_message_has_no_thoughts_either(name: str) -> None:
     assert '"hm"' not in data
 
 
-def test_blocks_of_anthropic_are_numbered_one_after_the_other() -> None:
+def test_anthropic_blocks_are_numbered_in_order() -> None:
     _, was, _ = came("anthropic")
     data, _, _ = again("anthropic", was.with_text("new"))
     starts = [e["index"] for e in events(data.encode()) if e["type"] == "content_block_start"]
@@ -258,7 +258,7 @@ def test_blocks_of_anthropic_are_numbered_one_after_the_other() -> None:
     assert starts == stops == list(range(len(starts)))
 
 
-def test_the_whole_reply_at_the_end_of_a_responses_stream_has_the_other_items_too() -> None:
+def test_the_reply_at_the_end_of_a_responses_stream_has_all_items() -> None:
     _, was, _ = came("openai_responses")
     told = events(again("openai_responses", was.with_text("new"))[0].encode())
     assert [item["type"] for item in told[-1]["response"]["output"]] == ["reasoning", "message", "function_call"]

@@ -1,4 +1,4 @@
-"""In whatever form and place a model asks for a call, its result is met: only what was asked for is a call."""
+"""Calls that a model requests in any form and place of its reply, and the results that answer them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def streamed(codec: Codec, data: bytes) -> tuple[ToolCall, ...]:
     return codec.read_stream(data).build_completion().other_calls
 
 
-def test_the_calls_of_further_choices_are_known() -> None:
+def test_calls_in_further_choices_are_read() -> None:
     call = ToolCall("call_1", "search", ARGUMENTS)
     text = {"role": "assistant", "content": "hm"}
     assert OPENAI_CHAT.read_reply(chat(text, {"role": "assistant", "tool_calls": [CALL]})).other_calls == (call,)
@@ -59,7 +59,7 @@ def test_the_calls_of_further_choices_are_known() -> None:
     assert streamed(OPENAI_CHAT, chunks(*pieces)) == (call,)
 
 
-def test_a_call_as_it_was_written_before_there_were_tool_calls_is_known() -> None:
+def test_calls_in_the_old_function_call_field_are_read() -> None:
     call = ToolCall("", "search", ARGUMENTS)
     assert OPENAI_CHAT.read_reply(chat({"role": "assistant", "function_call": FUNCTION})).other_calls == (call,)
     pieces = [(0, {"function_call": {"name": "search", "arguments": ""}})]
@@ -67,7 +67,7 @@ def test_a_call_as_it_was_written_before_there_were_tool_calls_is_known() -> Non
     assert streamed(OPENAI_CHAT, chunks(*pieces)) == (call,)
 
 
-def test_the_calls_of_further_candidates_are_known() -> None:
+def test_calls_in_further_candidates_are_read() -> None:
     def candidate(n: int, part: dict[str, Any]) -> dict[str, Any]:
         return {"index": n, "content": {"role": "model", "parts": [part]}}
 
@@ -79,7 +79,7 @@ def test_the_calls_of_further_candidates_are_known() -> None:
     assert (plain.name, json.loads(plain.arguments)) == ("search", {"q": "kettle"})
 
 
-def test_a_call_of_a_tool_that_takes_a_text_is_known() -> None:
+def test_calls_of_custom_tools_are_read() -> None:
     call = ToolCall("call_1", "search", "kettle")
     reply = {"id": "r", "status": "completed", "output": [CUSTOM]}
     assert OPENAI_RESPONSES.read_reply(reply).other_calls == (call,)
@@ -169,7 +169,7 @@ MADE_UP = {"id": "made-up", "type": "function", "function": {"name": "search", "
     ],
     ids=["first choice", "second choice", "function_call", "in a text"],
 )
-def test_the_result_of_a_call_is_met_whatever_form_the_call_had(
+def test_faults_act_on_results_of_calls_in_every_form(
     tmp_path: Path, message: dict[str, Any], choice: int, later: list[dict[str, Any]], stream: bool
 ) -> None:
     if stream:
@@ -182,7 +182,7 @@ def test_the_result_of_a_call_is_met_whatever_form_the_call_had(
     assert all(phase == "declared" for _, phase, _ in found[1:])  # the second reply asks once more
 
 
-def test_the_result_of_a_tool_that_takes_a_text_is_met_also_if_the_server_keeps_the_conversation(
+def test_faults_act_on_results_of_custom_tools_when_the_server_keeps_the_conversation(
     tmp_path: Path,
 ) -> None:
     reply = json.dumps({"id": "resp_1", "object": "response", "status": "completed", "output": [CUSTOM]}).encode()
@@ -193,7 +193,7 @@ def test_the_result_of_a_tool_that_takes_a_text_is_met_also_if_the_server_keeps_
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_the_agent_was_given_counts_and_not_what_the_model_said(tmp_path: Path, stream: bool) -> None:
+def test_the_reply_after_faults_decides_which_calls_were_requested(tmp_path: Path, stream: bool) -> None:
     plain = json.dumps(chat(ASKED)).encode()
     reply, kind = (chunks((0, ASKED)), EVENTS) if stream else (plain, "application/json")
     path, first = "/chat/completions", Schedule(on_call=1)
@@ -209,7 +209,7 @@ def test_what_the_agent_was_given_counts_and_not_what_the_model_said(tmp_path: P
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("words", [[], [{"role": "user", "content": "(3 steps left)"}]])
-def test_a_result_after_a_reply_that_could_not_be_read_is_not_met_and_in_doubt(
+def test_a_result_after_an_unreadable_reply_may_be_a_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool, words: list[dict[str, Any]]
 ) -> None:
     monkeypatch.setattr(provider_reply, "TRACED_LIMIT", 100)
@@ -219,7 +219,7 @@ def test_a_result_after_a_reply_that_could_not_be_read_is_not_met_and_in_doubt(
     assert met(tmp_path, reply, kind, "/chat/completions", later) == [("search", "declared", "")]
 
 
-def test_a_call_is_met_although_the_agent_continues_before_the_end_of_the_stream(tmp_path: Path) -> None:
+def test_an_agent_may_continue_before_the_end_of_the_stream(tmp_path: Path) -> None:
     done = asyncio.Event()
 
     async def lingering(request: web.Request) -> web.StreamResponse:
@@ -296,7 +296,7 @@ def fetched(folder: Path, path: str, second: dict[str, Any], *replies: dict[str,
     ],
     ids=["kept by the server", "sent again"],
 )
-def test_a_call_of_a_reply_that_was_fetched_is_met_once(tmp_path: Path, path: str, second: dict[str, Any]) -> None:
+def test_a_call_in_a_fetched_reply_counts_once(tmp_path: Path, path: str, second: dict[str, Any]) -> None:
     replies = [ENDED] if "stream" in path else [QUEUED, BEGUN, ENDED, ENDED]
     context = fetched(tmp_path, path, second, *replies)
     assert [(e.tool, e.phase, e.fault) for e in context.trace if e.event_type == "tool_call"] == [
@@ -306,12 +306,12 @@ def test_a_call_of_a_reply_that_was_fetched_is_met_once(tmp_path: Path, path: st
     assert [e.cost for e in fetches] == [None] * len(replies)  # else each look at it would be paid for
 
 
-def test_a_call_of_a_reply_that_was_fetched_and_not_made_is_declared(tmp_path: Path) -> None:
+def test_a_call_in_a_fetched_reply_without_a_result_is_declared(tmp_path: Path) -> None:
     context = fetched(tmp_path, "/responses/resp_1", {"input": "Never mind."}, ENDED)
     assert [(e.tool, e.phase) for e in context.trace if e.event_type == "tool_call"] == [("search", "declared")]
 
 
-def test_a_result_after_a_fetched_reply_of_an_unknown_format_is_in_doubt(tmp_path: Path) -> None:
+def test_a_result_after_a_fetched_reply_in_an_unknown_format_may_be_a_call(tmp_path: Path) -> None:
     second = {"input": [ITEM, OUTPUT, {"role": "user", "content": "(3 steps left)"}]}
     context = fetched(tmp_path, "/v9/unheard-of", second, ENDED)
     assert [(e.tool, e.phase) for e in context.trace if e.event_type == "tool_call"] == [("search", "declared")]

@@ -1,4 +1,4 @@
-"""Results that wait for the model though no known reply asked for them: they may be calls, and prove nothing."""
+"""Results that wait for the model although no known reply requested them: they may be calls and prove nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plain(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 @every_format
-def test_a_result_that_waits_for_the_model_may_be_a_call_and_meets_nothing(codec: Codec) -> None:
+def test_an_unrequested_result_may_be_a_call_but_meets_no_fault(codec: Codec) -> None:
     trial, talk = Trial(FIRST), Talk(codec)
     talk.user("How many kettles?")
     talk.round("call_1")
@@ -53,7 +53,7 @@ def test_a_result_with_words_behind_it_may_be_a_call_after_an_unread_reply(codec
     assert plain(trial.perhaps) == [KETTLE]
 
 
-def test_a_result_that_names_no_tool_may_be_of_any_that_the_request_declares() -> None:
+def test_a_result_without_a_name_may_belong_to_any_declared_tool() -> None:
     context = FakeContext()
     results = ToolResults(context, lambda: {"mail"}, faulty=True)
     alone = (ChatMessage("tool", results=(ToolResult("call_9", "", "done"),)),)
@@ -63,7 +63,7 @@ def test_a_result_that_names_no_tool_may_be_of_any_that_the_request_declares() -
     assert [(event.tool, event.phase) for event in context.trace] == [("search", "declared"), ("refund", "declared")]
 
 
-def test_a_tool_that_another_plane_meets_leaves_no_doubt() -> None:
+def test_tools_of_other_planes_leave_no_doubt() -> None:
     context, talk = FakeContext(), Talk(OPENAI_CHAT)
     results = ToolResults(context, lambda: {"search"}, faulty=True)
     talk.round("call_1")
@@ -72,7 +72,7 @@ def test_a_tool_that_another_plane_meets_leaves_no_doubt() -> None:
     assert (context.trace, context.notes) == ([], [])
 
 
-def test_doubts_that_are_kept_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_possible_calls_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool_results, "UNMATCHED_KEPT", 2)
     trial, talk = Trial(), Talk(OPENAI_CHAT)
     talk.user("How many?")
@@ -84,7 +84,7 @@ def test_doubts_that_are_kept_have_an_end(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(trial.perhaps) == 3
 
 
-def test_negative_rules_are_unproven_and_no_rule_takes_the_result_for_a_call() -> None:
+def test_rules_do_not_count_possible_calls() -> None:
     trial, talk = Trial(), Talk(OPENAI_RESPONSES)
     talk.user("How many kettles?")
     trial.asks(talk, "call_1")
@@ -106,7 +106,7 @@ def test_negative_rules_are_unproven_and_no_rule_takes_the_result_for_a_call() -
     assert ToolCalled(tool="search").decide(exhibit).passed is True
 
 
-def test_that_a_tool_was_not_called_is_unproven() -> None:
+def test_tool_not_called_is_unproven_after_a_possible_call() -> None:
     trial, talk = Trial(), Talk(OPENAI_CHAT)
     talk.user("How many kettles?")
     talk.round("call_1")
@@ -118,7 +118,7 @@ def test_that_a_tool_was_not_called_is_unproven() -> None:
     assert ToolNotCalled(tool="refund").decide(exhibit).passed is True
 
 
-def test_a_fetched_reply_tells_its_calls_once() -> None:
+def test_calls_in_a_reply_that_is_fetched_twice_are_recorded_once() -> None:
     trial, talk = Trial(FIRST), Talk(OPENAI_RESPONSES)
     call = ToolCall("call_1", "search", '{"q": "kettle"}')
     for _ in range(2):
@@ -134,7 +134,7 @@ def test_a_fetched_reply_tells_its_calls_once() -> None:
 
 
 @every_format
-def test_the_model_reads_what_was_recorded_and_the_same_ever_after(codec: Codec) -> None:
+def test_the_model_reads_the_recorded_results_in_every_request(codec: Codec) -> None:
     trial, talk = Trial(task=replay(answer("search", {"left": 7}), answer("search", "none left"))), Talk(codec)
     talk.user("How many kettles are left?")
     trial.asks(talk, "c1")
@@ -182,12 +182,12 @@ def test_an_unknown_tool_reads_as_a_connection_error_unless_it_is_let_through(go
     assert [(u.is_known, u.passed) for u in trial.context.recorded] == [(False, True)]
 
 
-def test_where_only_urls_were_recorded_results_pass() -> None:
+def test_results_pass_if_the_recording_has_only_urls() -> None:
     trial, received = asked_once(answer("https://api.test/*", 1))
     assert (received, trial.context.recorded) == (["-"], [])
 
 
-def test_the_latency_is_waited_less_the_time_that_the_tool_took(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recorded_latency_includes_the_time_of_the_tool_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
 
     async def sleep(seconds: float) -> None:

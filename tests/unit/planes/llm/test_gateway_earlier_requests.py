@@ -1,4 +1,4 @@
-"""Repetitions of a client library are told apart from the agent's own calls."""
+"""Retries of a client library are distinguished from the agent's own calls."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def attempt(
     return retry
 
 
-def test_a_library_that_counts_is_believed() -> None:
+def test_the_retry_count_of_a_library_is_used() -> None:
     attempts = Attempts()
     assert [attempt(attempts, b"x", told, ends="failed") for told in ("0", "1", "2")] == [0, 1, 2]
     assert attempt(attempts, b"x", "0") == 0  # the same again, by the agent itself
 
 
-def test_a_counter_is_believed_as_far_as_failures_were_seen() -> None:
+def test_a_retry_count_cannot_exceed_the_failures() -> None:
     attempts = Attempts()
     assert attempt(attempts, b"x", "2") == 0
     assert attempt(attempts, b"x", "99999999999", ends="failed") == 0
@@ -50,31 +50,31 @@ def test_a_counter_is_believed_as_far_as_failures_were_seen() -> None:
     assert attempt(attempts, b"x", "1") == 0  # after a success there is nothing to repeat
 
 
-def test_the_same_body_after_a_failure_is_the_agents_own_call_where_no_library_is_known_to_repeat() -> None:
+def test_a_repeated_body_is_a_new_call_without_a_known_library() -> None:
     attempts = Attempts()
     assert [attempt(attempts, b"x", ends="failed") for _ in range(3)] == [0, 0, 0]
     assert [attempt(attempts, b"y", ends="lost") for _ in range(3)] == [0, 0, 0]
 
 
-def test_an_old_library_that_repeats_and_does_not_count_is_known_by_its_headers() -> None:
+def test_retries_of_old_libraries_are_recognised_by_headers() -> None:
     attempts = Attempts()
     assert [attempt(attempts, b"x", by=OPENAI, ends="failed") for _ in range(2)] == [0, 1]
     assert attempt(attempts, b"x", by=OPENAI) == 2
     assert attempt(attempts, b"x", by=OPENAI) == 0
 
 
-def test_googles_library_repeats_a_lost_connection_once_and_nothing_else() -> None:
+def test_googles_library_retries_a_lost_connection_once() -> None:
     attempts = Attempts()
     assert [attempt(attempts, b"x", by=GOOGLE, ends="failed") for _ in range(2)] == [0, 0]
     assert [attempt(attempts, b"y", by=GOOGLE, ends="lost") for _ in range(3)] == [0, 1, 0]
 
 
-def test_another_body_is_another_call() -> None:
+def test_a_different_body_is_a_new_call() -> None:
     attempts = Attempts()
     assert [attempt(attempts, b"x", by=OPENAI, ends="failed"), attempt(attempts, b"y", by=OPENAI)] == [0, 0]
 
 
-def test_a_counter_that_is_not_one_is_not_believed() -> None:
+def test_an_invalid_retry_count_is_ignored() -> None:
     attempts = Attempts()
     assert attempt(attempts, b"x", "many", ends="failed") == 0
     assert attempt(attempts, b"x", "many", ends="failed") == 0
@@ -127,13 +127,13 @@ def answered(folder: Path, *faults: Injection, kept_in: str = "previous_response
 
 
 @pytest.mark.parametrize("kept_in", ["previous_response_id", "conversation"])
-def test_its_rules_see_the_tool_and_all_that_was_said(tmp_path: Path, kept_in: str) -> None:
+def test_rules_of_a_script_see_the_conversation_that_the_server_keeps(tmp_path: Path, kept_in: str) -> None:
     said, context = answered(tmp_path, kept_in=kept_in)
     assert said == "$24.90, 7: 3"
     assert [event.tool for event in context.trace if event.event_type == "tool_call"] == ["find_item", "stock"]
 
 
-def test_they_see_what_a_fault_made_of_the_result(tmp_path: Path) -> None:
+def test_rules_of_a_script_see_results_after_faults(tmp_path: Path) -> None:
     said, context = answered(tmp_path, Injection("tool", "find_item", "error"))
     assert said == "sorry"
     assert [met.effect for met in context.ledger] == ["met"]
@@ -144,7 +144,7 @@ USER = ChatMessage("user", "What does it cost?")
 GOES_ON = ModelRequest("m", (ChatMessage("tool", results=(ToolResult("c1", "", "3"),)),), continues=True)
 
 
-def test_a_request_with_its_own_conversation_stays_as_it_is() -> None:
+def test_a_request_with_its_own_conversation_is_not_changed() -> None:
     continued = EarlierCalls()
     continued.keep((CALL,), "", ModelRequest("m", (USER,)))
     own = ModelRequest("m", GOES_ON.messages)
@@ -153,7 +153,7 @@ def test_a_request_with_its_own_conversation_stays_as_it_is() -> None:
     assert continued.add_conversation(other) is other
 
 
-def test_new_instructions_take_the_place_of_earlier_ones() -> None:
+def test_new_instructions_replace_earlier_ones() -> None:
     continued = EarlierCalls()
     continued.keep((CALL,), "", ModelRequest("m", (ChatMessage("system", "Be kind."), USER)))
     assert [m.text for m in continued.add_conversation(GOES_ON).messages if m.role == "system"] == ["Be kind."]
@@ -161,7 +161,7 @@ def test_new_instructions_take_the_place_of_earlier_ones() -> None:
     assert [m.text for m in continued.add_conversation(told).messages if m.role == "system"] == ["Be brief."]
 
 
-def test_of_a_very_long_conversation_only_the_calls_are_known_and_of_many_calls_the_latest() -> None:
+def test_the_memory_of_conversations_and_calls_is_limited() -> None:
     continued = EarlierCalls()
     continued.keep((CALL,), "", ModelRequest("m", (ChatMessage("user", "x" * (CHARACTERS_LIMIT + 1)),)))
     whole = continued.add_conversation(GOES_ON)

@@ -1,4 +1,4 @@
-"""A client that drops its model call meets no fault; one that waits, or only ends its own direction, does."""
+"""A client that leaves its model call meets no fault; one that waits, or half-closes its connection, does."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def ends_its_direction(port: int, request: bytes) -> bytes:
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 @pytest.mark.parametrize(("mode", "settings"), FAULTS)
-def test_a_client_that_drops_its_call_meets_nothing(
+def test_a_client_that_leaves_meets_no_fault(
     tmp_path: Path, mode: str, settings: dict[str, int], stream: bool, reset: bool
 ) -> None:
     context, _ = after(tmp_path, Injection("llm", "*", mode, settings), drops(reset=reset), stream=stream)
@@ -94,7 +94,7 @@ def test_a_client_that_drops_its_call_meets_nothing(
     assert context.troubles == []
 
 
-def test_a_client_that_gives_up_after_a_while_has_met_the_wait(tmp_path: Path) -> None:
+def test_a_client_that_gives_up_waiting_has_met_the_delay(tmp_path: Path) -> None:
     context, _ = after(tmp_path, Injection("llm", "*", "timeout", {"delay_ms": 5000}), waits)
     assert [(met.effect, met.delayed) for met in context.ledger] == [("met", True)]
 
@@ -107,7 +107,7 @@ def test_a_client_that_gives_up_after_a_while_has_met_the_wait(tmp_path: Path) -
         ("timeout", {"delay_ms": 100}, b""),
     ],
 )
-def test_a_client_that_has_ended_its_own_direction_is_there(
+def test_a_client_with_a_half_closed_connection_meets_the_fault(
     tmp_path: Path, mode: str, settings: dict[str, int], expected: bytes
 ) -> None:
     context, received = after(tmp_path, Injection("llm", "*", mode, settings), ends_its_direction)
@@ -143,7 +143,7 @@ def post(url: str, prompt: str, barrier: Barrier | None = None) -> None:
 SCRIPT = "replies: [{text: hello}]"
 
 
-def test_calls_sent_at_once_overlap_though_a_script_answers_each_at_once(tmp_path: Path) -> None:
+def test_concurrent_calls_of_a_fast_script_overlap(tmp_path: Path) -> None:
     async def talk(url: str) -> None:
         barrier = Barrier(2)
         await asyncio.gather(*[asyncio.to_thread(post, url, prompt, barrier) for prompt in ("one", "two")])
@@ -152,7 +152,7 @@ def test_calls_sent_at_once_overlap_though_a_script_answers_each_at_once(tmp_pat
     assert any(context.concurrent for context in trials), "a busy machine may hold one of two threads back"
 
 
-def test_calls_sent_one_after_the_other_do_not_overlap(tmp_path: Path) -> None:
+def test_sequential_calls_do_not_overlap(tmp_path: Path) -> None:
     async def talk(url: str) -> None:
         for prompt in ("one", "two", "three"):
             await asyncio.to_thread(post, url, prompt)
@@ -160,11 +160,11 @@ def test_calls_sent_one_after_the_other_do_not_overlap(tmp_path: Path) -> None:
     assert not run_scripted(tmp_path, SCRIPT, talk, NEVER).concurrent
 
 
-def test_a_stream_that_has_said_all_is_over_though_its_end_is_not_yet_there(tmp_path: Path) -> None:
+def test_a_stream_is_over_after_its_finish_reason(tmp_path: Path) -> None:
     assert not _linger(tmp_path, b"data: [DONE]\n\n", "stop")
 
 
-def test_a_stream_that_is_still_speaking_is_not_over(tmp_path: Path) -> None:
+def test_a_stream_without_a_finish_reason_is_not_over(tmp_path: Path) -> None:
     assert _linger(tmp_path, b"", None)
 
 

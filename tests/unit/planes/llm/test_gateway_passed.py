@@ -1,4 +1,4 @@
-"""What the trace has of requests that pass unread, and whose a wait was when the agent leaves."""
+"""Requests that pass unread: their events in the trace, and who was waiting when the agent left."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_list_of_models_is_an_http_call_of_the_model_plane(tmp_path: Path) -> 
     assert (event.event_type, event.plane, event.tool) == ("http_call", "llm", "GET /v1/models")
 
 
-def test_embeddings_are_model_calls_that_say_what_they_used(tmp_path: Path) -> None:
+def test_embeddings_are_model_calls_with_usage(tmp_path: Path) -> None:
     event = asked(tmp_path, embedded, "POST", "/embeddings", b'{"model": "m", "input": "text"}')
     assert event.event_type == "llm_call"
     assert event.cost is not None
@@ -101,7 +101,7 @@ def test_usage_is_read_from_a_reply_that_states_it(body: bytes, used: Any) -> No
     assert (found and (found.input_tokens, found.output_tokens)) == used
 
 
-def test_a_wait_for_a_silent_upstream_is_reported_and_a_stream_that_the_agent_does_not_read_is_not_one(
+def test_only_a_silent_upstream_counts_as_a_wait(
     tmp_path: Path,
 ) -> None:
     waiting = asked(tmp_path, silent, "POST", "/chat/completions", ASKED, hold_s=0.4)
@@ -140,7 +140,7 @@ def post(context: FakeContext, folder: Path, path: str, body: bytes, *, scripted
 
 
 @pytest.mark.parametrize("scripted", [True, False])
-def test_telemetry_that_nobody_takes_is_a_note_and_no_error(tmp_path: Path, scripted: bool) -> None:
+def test_rejected_telemetry_is_a_note(tmp_path: Path, scripted: bool) -> None:
     context = FakeContext()
     assert post(context, tmp_path, "/traces/ingest", b'{"data": []}', scripted=scripted) >= 400
     assert context.troubles == []
@@ -160,7 +160,7 @@ def calls_asked_for(context: FakeContext) -> list[Any]:
     return [(event.tool, event.phase) for event in context.trace if event.event_type == "tool_call"]
 
 
-def test_a_call_that_never_reached_the_agent_was_not_asked_for(tmp_path: Path) -> None:
+def test_a_call_in_a_reply_that_a_fault_emptied_was_not_requested(tmp_path: Path) -> None:
     calm, hollow = FakeContext(), FakeContext([Injection("llm", "*", "empty_choices")])
     assert [post(context, tmp_path, "/chat/completions", HELLO) for context in (calm, hollow)] == [200, 200]
     assert calls_asked_for(calm) == [("search", "declared")]
@@ -230,9 +230,7 @@ def passed(folder: Path, answer: Answer, record: Path | None = None) -> tuple[Fa
 
 
 @pytest.mark.parametrize("answer", [at_once, in_two])
-def test_a_reply_of_known_length_keeps_its_first_line_its_headers_and_its_length(
-    tmp_path: Path, answer: Answer
-) -> None:
+def test_a_reply_of_known_length_keeps_its_head(tmp_path: Path, answer: Answer) -> None:
     context, head, body = passed(tmp_path, answer)
     assert head[0] == b"HTTP/1.1 200 Fine"
     assert head[1:4] == [b"X-Request-Id: r1", b"content-type: application/json", b"X-Request-Id: r2"]
@@ -244,7 +242,7 @@ def test_a_reply_of_known_length_keeps_its_first_line_its_headers_and_its_length
     assert (event.cost.input_tokens, event.cost.output_tokens) == (3, 2)
 
 
-def test_a_reply_in_chunks_stays_in_chunks_though_all_of_it_has_come(tmp_path: Path) -> None:
+def test_a_chunked_reply_stays_chunked(tmp_path: Path) -> None:
     context, head, body = passed(tmp_path, chunked)
     assert b"Transfer-Encoding: chunked" in head
     assert body == b"%x\r\n%b\r\n0\r\n\r\n" % (len(REPLY), REPLY)
@@ -252,7 +250,7 @@ def test_a_reply_in_chunks_stays_in_chunks_though_all_of_it_has_come(tmp_path: P
 
 
 @pytest.mark.parametrize("answer", [at_once, in_two])
-def test_a_recording_keeps_a_reply_however_it_came(tmp_path: Path, answer: Answer) -> None:
+def test_a_reply_is_recorded_however_it_arrived(tmp_path: Path, answer: Answer) -> None:
     tape = tmp_path / "tape.jsonl"
     passed(tmp_path, answer, tape)
     (line,) = tape.read_bytes().splitlines()

@@ -1,4 +1,4 @@
-"""Tool results in model traffic: met once, by name, and the same ever after."""
+"""Tool results in model traffic: a fault acts once on each, by tool name, and its text then stays the same."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def settle(context, *requests, elsewhere=frozenset, faulty=True):
     return found
 
 
-def test_a_result_that_is_sent_again_is_met_once_and_stays_the_same():
+def test_a_repeated_result_meets_a_fault_once_and_keeps_its_text():
     context = FakeContext([Injection("tool", "search", "wrong_value")])
     first, second = settle(context, asked(result()), asked(result(), result("call_2", "plain")))
     assert first["call_1"] == second["call_1"]
@@ -58,7 +58,7 @@ def test_a_result_that_is_sent_again_is_met_once_and_stays_the_same():
     assert context.ledger[0].ran
 
 
-def test_another_result_under_the_same_key_is_another_call():
+def test_a_different_result_with_the_same_key_is_another_call():
     context = FakeContext([Injection("tool", "search", "empty", schedule=Schedule(on_call=2))])
     results = ToolResults(context, frozenset, faulty=True)
     found = []
@@ -78,7 +78,7 @@ def test_an_error_becomes_the_text_of_a_failed_result():
     assert context.trace[0].fault == "error"
 
 
-def test_a_lost_reply_is_true_of_a_tool_that_ran():
+def test_lost_reply_says_that_the_tool_ran():
     context = FakeContext([Injection("tool", "search", "lost_reply")])
     (changed,) = settle(context, asked(result()))
     assert changed["call_1"].failed
@@ -86,25 +86,25 @@ def test_a_lost_reply_is_true_of_a_tool_that_ran():
 
 
 @pytest.mark.parametrize("mode", ["timeout", "slow", "phantom_success"])
-def test_faults_of_time_and_effect_are_not_met_on_results(mode):
+def test_faults_that_must_come_before_the_call_do_not_act_on_results(mode):
     context = FakeContext([Injection("tool", "search", mode)])
     assert settle(context, asked(result())) == [{}]
     assert context.ledger == []
 
 
-def test_a_tool_that_another_plane_meets_passes_here():
+def test_results_of_tools_on_other_planes_pass():
     context = FakeContext([Injection("tool", "search", "empty")])
     assert settle(context, asked(result()), elsewhere=lambda: {"search"}) == [{}]
     assert (context.ledger, context.trace) == ([], [])
 
 
-def test_an_agent_whose_tools_are_wrapped_is_only_watched():
+def test_results_of_wrapped_tools_are_only_recorded():
     context = FakeContext([Injection("tool", "search", "empty")])
     assert settle(context, asked(result()), faulty=False) == [{}]
     assert [(e.event_type, e.tool, e.n) for e in context.trace] == [("tool_call", "search", 1)]
 
 
-def test_a_call_that_nobody_was_seen_making_is_in_the_trace_as_declared():
+def test_a_requested_call_without_a_result_is_declared():
     context = FakeContext()
     results = ToolResults(context, frozenset, faulty=True)
     results.record_calls((ToolCall("call_9", "refund", '{"id": 7}'),), ModelRequest("gpt"))
@@ -112,12 +112,12 @@ def test_a_call_that_nobody_was_seen_making_is_in_the_trace_as_declared():
     assert [(e.tool, e.phase, e.input) for e in context.trace] == [("refund", "declared", '{"id": 7}')]
 
 
-def test_match_reads_the_arguments_of_the_call_it_answers():
+def test_match_reads_the_arguments_of_the_call():
     context = FakeContext([Injection("tool", "search", "empty", schedule=Schedule(match={"q": "OTHER"}))])
     assert settle(context, asked(result())) == [{}]
 
 
-def test_a_result_without_a_name_is_that_of_the_call_it_answers():
+def test_a_result_without_a_name_has_the_name_of_its_call():
     context = FakeContext([Injection("tool", "search", "empty")])
     results = ToolResults(context, frozenset, faulty=True)
     results.record_calls((ToolCall("call_1", "search", '{"q": "ACME"}'),), ModelRequest("gpt"))

@@ -1,4 +1,4 @@
-"""Results that no model of this trial asked for: examples, kept conversations, loaded histories. They are no calls."""
+"""Results that no model of this trial requested (examples, kept conversations, loaded histories) are not calls."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_only_results_of_requested_calls_are_calls(codec: Codec, script: str, ca
 @pytest.mark.parametrize("name", ["an example in the prompt", "a second result of one call", "a known id in another "
                                   "conversation", "a call that is known only later", "no call, also after an unread "
                                   "reply", "without ids, by name and arguments"])  # fmt: skip
-def test_what_is_known_leaves_no_doubt(name: str) -> None:
+def test_requested_calls_and_examples_leave_no_doubt(name: str) -> None:
     codecs, script, _ = SCRIPTS[name]
     for codec in codecs:
         trial = play(codec, script)
@@ -142,7 +142,7 @@ def test_what_is_known_leaves_no_doubt(name: str) -> None:
 
 @every_format
 @pytest.mark.parametrize("left_open", [True, False])
-def test_a_conversation_that_is_kept_from_an_earlier_trial_leaks_nothing(codec: Codec, left_open: bool) -> None:
+def test_results_kept_from_an_earlier_trial_are_no_calls(codec: Codec, left_open: bool) -> None:
     talk = Talk(codec)
     earlier, later = Trial(FIRST), Trial(FIRST)
     for trial in (earlier, later):
@@ -158,7 +158,7 @@ def test_a_conversation_that_is_kept_from_an_earlier_trial_leaks_nothing(codec: 
     assert later.calls == [(1, "error")]
 
 
-def test_words_next_to_a_result_in_one_message_hide_no_call() -> None:
+def test_a_result_may_share_its_message_with_text() -> None:
     trial, talk = Trial(FIRST), Talk(ANTHROPIC)
     talk.user("It is 12:00. How many kettles?")
     trial.asks(talk, "call_1")
@@ -168,7 +168,7 @@ def test_words_next_to_a_result_in_one_message_hide_no_call() -> None:
     assert trial.reads(talk) == [FAULT]
 
 
-def test_a_result_whose_call_only_the_server_holds_goes_by_its_id() -> None:
+def test_a_result_is_found_by_id_when_the_server_keeps_its_call() -> None:
     trial = Trial(FIRST)
     for n, q in enumerate(("kettle", "kettle", "pot")):
         talk = Talk(OPENAI_RESPONSES)
@@ -181,7 +181,7 @@ def test_a_result_whose_call_only_the_server_holds_goes_by_its_id() -> None:
     assert trial.calls == [(1, "error"), (2, "")]
 
 
-def test_calls_that_only_came_to_an_end_now_are_asked_for_before_a_result_is_given_up() -> None:
+def test_calls_of_a_reply_that_ends_meanwhile_are_recorded_first() -> None:
     trial, talk = Trial(FIRST), Talk(OPENAI_CHAT)
     talk.user("How many kettles?")
     before = talk.asked()
@@ -194,7 +194,7 @@ def test_calls_that_only_came_to_an_end_now_are_asked_for_before_a_result_is_giv
     assert changed["call_1"].text == FAULT
 
 
-def test_of_calls_without_results_the_oldest_are_reported_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_calls_without_results_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plane, "OPEN_KEPT", 2)
     trial, talk = Trial(), Talk(OPENAI_CHAT)
     talk.user("How many kettles?")
@@ -206,7 +206,7 @@ def test_of_calls_without_results_the_oldest_are_reported_and_go(monkeypatch: py
     assert trial.calls == [(1, "")]
 
 
-def test_a_call_that_was_perhaps_written_into_a_text_is_met_and_else_not_told_of() -> None:
+def test_a_call_in_a_text_counts_only_with_a_result() -> None:
     for made in (True, False):
         trial, talk = Trial(FIRST), Talk(OPENAI_CHAT)
         talk.user("How many kettles?")
@@ -218,7 +218,7 @@ def test_a_call_that_was_perhaps_written_into_a_text_is_met_and_else_not_told_of
         assert len(trial.context.trace) == made
 
 
-def test_what_is_kept_of_results_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_remembered_results_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_results, "MARKS_KEPT", 50)
     trial, talk = Trial(Injection("tool", "search", "error")), Talk(OPENAI_CHAT)
     talk.user("How many kettles?")

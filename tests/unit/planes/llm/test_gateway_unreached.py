@@ -1,4 +1,4 @@
-"""Upstream is down, slow, or not a model's server at all: told apart from faults, and from an agent that recovers."""
+"""An upstream that is down, slow or not a model's server is distinguished from faults and from the agent."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ async def late(request: web.Request) -> web.StreamResponse:
 
 
 @pytest.mark.parametrize("bad", [gone, says(500, "{}"), says(401, "{}"), says(200, PAGE, "text/html")])
-def test_an_upstream_that_fails_is_unreached_until_it_answers(tmp_path: Path, bad: Respond) -> None:
+def test_a_failing_upstream_is_a_harness_error(tmp_path: Path, bad: Respond) -> None:
     assert after(tmp_path, [good, bad]).troubles
     assert after(tmp_path, [bad, good]).troubles
 
 
 @pytest.mark.parametrize("mode", ["rate_limit", "server_error", "stream_cut", "timeout", "empty"])
-def test_what_a_fault_did_is_not_upstreams(tmp_path: Path, mode: str) -> None:
+def test_an_injected_failure_is_no_harness_error(tmp_path: Path, mode: str) -> None:
     settings = {"delay_ms": 1} if mode == "timeout" else {}
     context = after(tmp_path, [good], [Injection("llm", "*", mode, settings)])
     assert [met.effect for met in context.ledger] == ["met"]
@@ -116,12 +116,12 @@ def test_a_page_where_a_reply_of_a_model_should_be_names_the_address_and_what_ca
 
 @pytest.mark.parametrize("text", ["", "not json", "[1, 2]", "null"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_reply_that_nobody_can_read_is_no_doing_of_the_agents(tmp_path: Path, text: str, stream: bool) -> None:
+def test_an_unreadable_reply_is_a_harness_error(tmp_path: Path, text: str, stream: bool) -> None:
     context = after(tmp_path, [says(200, text)], stream=stream)
     assert len(context.troubles) == 1
 
 
-def test_a_refusal_in_the_providers_own_words_is_the_agents_to_meet(tmp_path: Path) -> None:
+def test_a_provider_may_reject_the_agents_request(tmp_path: Path) -> None:
     context = after(tmp_path, [says(400, '{"error": {"message": "no such field"}}')])
     assert context.troubles == []
 
@@ -133,18 +133,18 @@ def test_a_model_that_the_provider_does_not_know_is_no_doing_of_the_agents(tmp_p
     assert after(tmp_path, [unknown], path="/files").troubles == []
 
 
-def test_an_endpoint_that_is_not_a_completion_may_answer_as_it_likes(tmp_path: Path) -> None:
+def test_replies_of_other_endpoints_are_not_checked(tmp_path: Path) -> None:
     assert after(tmp_path, [says(200, "plain")], path="/files").troubles == []
 
 
-def test_an_upstream_that_answers_after_the_client_left_was_silent_until_then(tmp_path: Path) -> None:
+def test_the_wait_for_upstream_ends_when_the_client_leaves(tmp_path: Path) -> None:
     context = after(tmp_path, [late], leave_s=0.1)
     (event,) = context.trace
     assert event.error_type == "client_gone"
     assert 90 < event.waited_ms < 500
 
 
-def test_the_ledger_says_in_plain_words_what_would_have_come(tmp_path: Path) -> None:
+def test_the_ledger_describes_the_missing_reply(tmp_path: Path) -> None:
     cut = [Injection("llm", "*", "truncated_response", {"max_tokens": 2})]
     (met,) = after(tmp_path, [says(500, "{}")], cut).ledger
     assert met.would.startswith("http://127.0.0.1:")

@@ -1,4 +1,4 @@
-"""A changed tool result is met once a model has answered a request with it, and the agent was there for the reply."""
+"""A fault on a tool result is met once a model has answered a request with it and the agent was there."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def effect(found: list[tuple[str, str, str]]) -> list[str]:
     return [effect for _, effect, _ in found]
 
 
-def test_it_is_met_by_an_agent_that_reads_the_reply(tmp_path: Path) -> None:
+def test_a_fault_is_met_if_the_agent_reads_the_reply(tmp_path: Path) -> None:
     async def act(agent: Agent) -> None:
         await agent.called()
         assert b"told" in await agent.ask()
@@ -115,7 +115,7 @@ def test_it_is_met_by_an_agent_that_reads_the_reply(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 @pytest.mark.parametrize("after_s", [0.0, 0.1], ids=["at once", "after a while"])
-def test_an_agent_that_drops_the_request_has_not_met_it(tmp_path: Path, after_s: float, stream: bool) -> None:
+def test_a_fault_is_not_met_if_the_agent_drops_the_request(tmp_path: Path, after_s: float, stream: bool) -> None:
     async def act(agent: Agent) -> None:
         await agent.called("How many kettles? Say slowly.")
         agent.stream = stream
@@ -126,7 +126,7 @@ def test_an_agent_that_drops_the_request_has_not_met_it(tmp_path: Path, after_s:
     assert after(tmp_path, act) == [UNREAD]
 
 
-def test_one_that_sends_it_again_and_reads_has(tmp_path: Path) -> None:
+def test_a_fault_is_met_if_the_agent_retries_and_reads(tmp_path: Path) -> None:
     async def act(agent: Agent) -> None:
         await agent.called("How many kettles? Say slowly.")
         await agent.leave(0.1)
@@ -135,7 +135,7 @@ def test_one_that_sends_it_again_and_reads_has(tmp_path: Path) -> None:
     assert effect(after(tmp_path, act)) == ["met"]
 
 
-def test_one_that_leaves_in_the_middle_of_a_stream_has(tmp_path: Path) -> None:
+def test_a_fault_is_met_if_the_agent_reads_part_of_the_stream(tmp_path: Path) -> None:
     async def act(agent: Agent) -> None:
         await agent.called("How many kettles? Say slowly.")
         agent.stream = True
@@ -146,7 +146,7 @@ def test_one_that_leaves_in_the_middle_of_a_stream_has(tmp_path: Path) -> None:
     assert effect(after(tmp_path, act)) == ["met"]
 
 
-def test_one_whose_trial_ends_before_the_reply_has_not(tmp_path: Path) -> None:
+def test_a_fault_is_not_met_if_the_trial_ends_before_the_reply(tmp_path: Path) -> None:
     async def act(agent: Agent) -> None:
         await agent.called("How many kettles? Say slowly.")
         _, writer = await agent.send()
@@ -157,7 +157,7 @@ def test_one_whose_trial_ends_before_the_reply_has_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["rate_limit", "server_error", "quota", "context_length"])
-def test_a_request_that_a_fault_refuses_is_read_by_no_model(tmp_path: Path, mode: str) -> None:
+def test_no_model_reads_a_request_that_a_fault_rejects(tmp_path: Path, mode: str) -> None:
     async def gives_up(agent: Agent) -> None:
         await agent.called()
         assert b"told" not in await agent.ask()
@@ -171,7 +171,9 @@ def test_a_request_that_a_fault_refuses_is_read_by_no_model(tmp_path: Path, mode
 
 
 @pytest.mark.parametrize(("mode", "settings"), [("empty", {}), ("truncated_response", {"max_tokens": 0})])
-def test_a_reply_that_a_fault_changes_was_the_models(tmp_path: Path, mode: str, settings: dict[str, Any]) -> None:
+def test_a_fault_on_the_reply_does_not_hide_that_the_model_read_the_result(
+    tmp_path: Path, mode: str, settings: dict[str, Any]
+) -> None:
     async def act(agent: Agent) -> None:
         await agent.called()
         await agent.ask()
@@ -181,7 +183,7 @@ def test_a_reply_that_a_fault_changes_was_the_models(tmp_path: Path, mode: str, 
 
 @pytest.mark.parametrize(("status", "effects"), [(500, ["no_effect"]), (429, ["no_effect"]), (200, ["met"])])
 @pytest.mark.parametrize("fault", [(), (on_call(2, "slow_tokens", ttft_ms=1),)], ids=["calm", "a slow model"])
-def test_a_request_that_the_upstream_refuses_is_read_by_no_model(
+def test_no_model_reads_a_request_that_upstream_rejects(
     tmp_path: Path, status: int, effects: list[str], fault: tuple[Injection, ...]
 ) -> None:
     async def upstream(exchange: Exchange) -> None:
@@ -208,7 +210,7 @@ def test_a_request_that_the_upstream_refuses_is_read_by_no_model(
     assert effect(asyncio.run(main())) == effects
 
 
-def test_a_result_that_a_fault_leaves_alone_is_waited_for_by_nobody() -> None:
+def test_an_unchanged_result_needs_no_reader() -> None:
     context = FakeContext([Injection("tool", "search", "schema_drift", {"drop": ["none"]})])
     one = ToolResults(context, frozenset, faulty=True)
     asyncio.run(settled(one, 1))
@@ -216,7 +218,7 @@ def test_a_result_that_a_fault_leaves_alone_is_waited_for_by_nobody() -> None:
     assert [(met.effect, "no model" in met.note) for met in context.ledger] == [("no_effect", False)]
 
 
-def test_the_results_that_are_waited_for_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_unread_results_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "OPEN_KEPT", 3)
     context = FakeContext([WRONG])
     one = ToolResults(context, frozenset, faulty=True)
