@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from holdfast.errors import HarnessError
@@ -22,6 +22,14 @@ _PERIOD_US = 100_000
 _PAUSE_S = 0.002
 _MOUNTS = Path("/proc/self/mountinfo")
 _OWN = Path("/proc/self/cgroup")
+
+_COUNTS = {
+    ("memory", "hits"): (("memory.failcnt", ""), ("memory.events", "max ")),
+    ("memory", "kills"): (("memory.oom_control", "oom_kill "), ("memory.events", "oom_kill ")),
+    ("memory", "use"): (("memory.usage_in_bytes", ""), ("memory.current", "")),
+    ("cpu", "hits"): (("cpu.stat", "nr_throttled "), ("cpu.stat", "nr_throttled ")),
+}
+"""The file of each count and the start of its line, in version 1 and 2."""
 
 
 class ControlGroup:
@@ -66,28 +74,23 @@ class ControlGroup:
 
     def count_hits(self, controller: str) -> int | None:
         """Return how often the limit was hit, by the kernel's count; None if there is no such group or count."""
-        folder = self._folders.get(controller)
-        if folder is None:
-            return None
-        if controller == "memory" and not _is_unified(folder):
-            return _read_count(folder / "memory.failcnt", "")
-        file, name = ("memory.events", "max ") if controller == "memory" else ("cpu.stat", "nr_throttled ")
-        return _read_count(folder / file, name)
+        return self._read_count(controller, "hits")
 
     def count_memory_kills(self) -> int:
         """Return how many processes the kernel killed because together they exceeded the memory limit."""
-        folder = self._folders.get("memory")
-        if folder is None:
-            return 0
-        file = "memory.events" if _is_unified(folder) else "memory.oom_control"
-        return _read_count(folder / file, "oom_kill ") or 0
+        return self._read_count("memory", "kills") or 0
 
     def measure_memory(self) -> int:
         """Return the number of bytes in use, including cached files."""
-        folder = self._folders.get("memory")
+        return self._read_count("memory", "use") or 0
+
+    def _read_count(self, controller: str, what: str) -> int | None:
+        folder = self._folders.get(controller)
         if folder is None:
-            return 0
-        return _read_count(folder / ("memory.current" if _is_unified(folder) else "memory.usage_in_bytes"), "") or 0
+            return None
+        file, name = _COUNTS[controller, what][_is_unified(folder)]
+        counts = [line.removeprefix(name) for line in _read_lines(folder / file) if line.startswith(name)]
+        return int(counts[0]) if counts and counts[0].isdigit() else None
 
     async def close(self) -> None:
         """Remove the groups. Waits for the last process, as the supervisor closes its line slightly before it ends."""
@@ -210,11 +213,6 @@ def _is_unified(folder: Path) -> bool:
     return (folder / "cgroup.controllers").exists()
 
 
-def _read_count(path: Path, name: str) -> int | None:
-    counts = [line.removeprefix(name) for line in _read_lines(path) if line.startswith(name)]
-    return int(counts[0]) if counts and counts[0].isdigit() else None
-
-
 def _read_lines(path: Path) -> list[str]:
     try:
         return path.read_text().splitlines()
@@ -239,7 +237,7 @@ class LiveLimits:
         group: ControlGroup,
         resources: Resources,
         list_processes: ListProcesses,
-        kill: Callable[[], object],
+        kill: Callable[[], Awaitable[object]],
         protected: Callable[[], Container[int]] = set,
     ) -> None:
         """`resources` are the usual limits; `list_processes` returns the processes that they apply to.
@@ -314,7 +312,7 @@ class LiveLimits:
                     raise HarnessError(
                         "memory could not be limited: more is already in use and was not freed", code="limits-failed"
                     )
-                self._kill()
+                await self._kill()
                 self._ended += 1
                 await asyncio.sleep(_RETRY_S)
         except (OSError, KeyError) as refused:

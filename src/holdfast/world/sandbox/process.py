@@ -64,7 +64,7 @@ class ProcessSandbox(FolderSandbox):
         self._agents: list[Program] = []
         """The programs of the agent."""
         self._group = ControlGroup({})
-        self._limits = LiveLimits(self._group, Resources(), self._list_processes, self._kill)
+        self._limits = LiveLimits(self._group, Resources(), self._list_processes, self.kill)
 
     async def open(self) -> None:
         self._folder.mkdir(mode=0o700)
@@ -115,7 +115,8 @@ class ProcessSandbox(FolderSandbox):
 
     async def kill(self) -> int:
         running = _filter_alive(self._agents)
-        self._kill()
+        for program in running:
+            program.kill()
         await await_all(program.wait_for_end(KILL_S) for program in running)
         return len(running)
 
@@ -149,12 +150,6 @@ class ProcessSandbox(FolderSandbox):
 
     def _list_processes(self) -> Iterator[int]:
         return list_family(program.pid for program in _filter_alive(self._agents))
-
-    def _kill(self) -> int:
-        under_way = _filter_alive(self._agents)
-        for program in under_way:
-            program.kill()
-        return len(under_way)
 
 
 def _filter_alive(programs: list[Program]) -> list[Program]:
