@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from math import inf
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from holdfast.errors import HarnessError, SandboxFailed
 from holdfast.processes.leftovers import GRACE_S, describe_survivors, kill_group
@@ -182,6 +182,24 @@ async def run_to_end(
         return CommandResult(None, out.data, err.data, timed_out=True, duration_ms=took_ms)
     code, number = split_status(program.status)
     return CommandResult(code, out.data, err.data, signal=number, duration_ms=took_ms)
+
+
+async def run_child(argv: Sequence[str], limit_s: float, **options: Any) -> int | None:
+    """Run a program of this machine to its end, then kill what it left; return its exit code.
+
+    None if it did not end within the limit. `options` are those of `create_subprocess_exec`.
+    """
+    child = await asyncio.create_subprocess_exec(
+        *argv, **{"stdin": asyncio.subprocess.DEVNULL, **options}, start_new_session=True
+    )
+    try:
+        async with asyncio.timeout(limit_s):
+            return await child.wait()
+    except TimeoutError:
+        return None
+    finally:
+        kill_group(child.pid, signal.SIGKILL)
+        await child.wait()
 
 
 def split_status(status: int | None) -> tuple[int | None, int]:

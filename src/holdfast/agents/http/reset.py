@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import signal
 import sys
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 from urllib.parse import urljoin
 
 from holdfast.agents.conversation import RESET_S
@@ -18,6 +14,7 @@ from holdfast.agents.http.client import HttpClient
 from holdfast.agents.http.request import HttpRequest, HttpUrl, read_url
 from holdfast.errors import AgentMisconfigured, AgentUnavailable, HarnessError
 from holdfast.model.spec import AgentSpec
+from holdfast.processes.program import run_child
 
 _TAIL = 400
 
@@ -93,32 +90,11 @@ async def _post_reset(wire: HttpClient, url: HttpUrl) -> None:
 
 async def _call_function(function: str, root: Path, env: dict[str, str]) -> None:
     with tempfile.TemporaryFile() as output:
-        code = await _run_child(function, root, env, output)
+        call = [sys.executable, "-P", "-c", _CALL, str(root), function]
+        code = await run_child(call, RESET_S, stdout=output, stderr=output, cwd=root, env=env)
         if code == 0:
             return
         output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL))
         lines = output.read().decode("utf-8", "replace").strip().splitlines() or ["it printed nothing"]
     why = f"did not finish within {RESET_S:.0f} s" if code is None else f"exit {code}: {lines[-1]}"
     raise HarnessError(f"reset function {function} failed: {why}", code="reset-failed")
-
-
-async def _run_child(function: str, root: Path, env: dict[str, str], output: IO[bytes]) -> int | None:
-    """Run the child and everything it starts; return its exit code, None if Holdfast had to kill it."""
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-c", _CALL, str(root), function),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=output,
-        stderr=asyncio.subprocess.STDOUT,
-        cwd=root,
-        env=env,
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(RESET_S):
-            return await child.wait()
-    except TimeoutError:
-        return None
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        await child.wait()

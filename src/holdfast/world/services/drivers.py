@@ -25,14 +25,13 @@ from holdfast.world.services.postgres.session import PgSession, hash_password
 from holdfast.world.services.redis import open_redis
 from holdfast.world.services.settings import (
     OWN_ACCOUNT,
-    MysqlSettings,
     PostgresSettings,
     make_config_error,
     read_mysql_settings,
     read_postgres_settings,
     read_redis_settings,
 )
-from holdfast.world.services.sql_service import RowCounters, SqlService, SqlSession
+from holdfast.world.services.sql_service import SqlService
 
 PORTS = {"http": 80, "https": 443, "amqp": 5672, "mongodb": 27017, "smtp": 25}
 """Default ports of schemes that no kind of service has."""
@@ -109,24 +108,16 @@ _SHARED_COUNTERS = (
 class ContainedSql(SqlService, ContainedService):
     """A database in a container."""
 
-    def __init__(
-        self,
-        running: ServiceContainer,
-        notes: tuple[str, ...],
-        settings: PostgresSettings | MysqlSettings,
-        session: SqlSession,
-        counters: RowCounters,
-    ) -> None:
-        super().__init__(running, (*notes, f"service {running.spec.name}: {_COUNTERS_ONLY}"), {"URL": settings.url})
-        self._own_session = session
-        self._counters = counters
+
+def _make_contained(running: ServiceContainer, notes: tuple[str, ...], url: str) -> ContainedSql:
+    return ContainedSql(running, (*notes, f"service {running.spec.name}: {_COUNTERS_ONLY}"), {"URL": url})
 
 
 async def open_contained_postgres(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
     """Open a PostgreSQL container and create Holdfast's account in it, which the agent cannot lock."""
     settings = read_postgres_settings(select_login_variables(running.spec, "POSTGRES"))
     session = await _create_observer(running, settings)
-    return ContainedSql(running, notes, settings, session, PgCounters(session, settings.database))
+    return _make_contained(running, notes, settings.url).use(session, PgCounters(session, settings.database))
 
 
 async def open_contained_mysql(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedSql:
@@ -134,7 +125,7 @@ async def open_contained_mysql(running: ServiceContainer, notes: tuple[str, ...]
     user, password = ("root", settings.root_password) if settings.root_password else settings.account
     login: dict[str, Any] = {"unix_socket": running.path(get_port(running.spec)), "user": user, "password": password}
     session = MySqlSession(running.spec.name, {**login, "database": settings.database or None})
-    return ContainedSql(running, notes, settings, session, MyCounters(session, settings.database))
+    return _make_contained(running, notes, settings.url).use(session, MyCounters(session, settings.database))
 
 
 async def open_contained_redis(running: ServiceContainer, notes: tuple[str, ...]) -> ContainedService:
@@ -165,16 +156,11 @@ async def _create_observer(running: ServiceContainer, settings: PostgresSettings
 class ExternalSql(SqlService, External):
     """A database by URL."""
 
-    def __init__(self, spec: ServiceSpec, url: SplitResult, session: SqlSession, counters: RowCounters) -> None:
-        super().__init__(spec, url, _SHARED_COUNTERS)
-        self._own_session = session
-        self._counters = counters
-
 
 def open_external_postgres(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
     session = PgSession(spec.name, {"conninfo": urlunsplit(url._replace(scheme="postgresql"))})
     database = unquote(url.path[1:]) or unquote(url.username or "")
-    return ExternalSql(spec, url, session, PgCounters(session, database, shared=True))
+    return ExternalSql(spec, url, _SHARED_COUNTERS).use(session, PgCounters(session, database, shared=True))
 
 
 def open_external_mysql(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
@@ -182,7 +168,7 @@ def open_external_mysql(spec: ServiceSpec, url: SplitResult) -> ExternalSql:
     login: dict[str, Any] = {"host": host, "port": port, "database": database or None}
     login |= {"user": unquote(url.username or "root"), "password": unquote(url.password or "")}
     session = MySqlSession(spec.name, login)
-    return ExternalSql(spec, url, session, MyCounters(session, database, shared=True))
+    return ExternalSql(spec, url, _SHARED_COUNTERS).use(session, MyCounters(session, database, shared=True))
 
 
 class Driver(NamedTuple):

@@ -14,11 +14,13 @@ from functools import lru_cache
 from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from holdfast.errors import HarnessError, ServiceFailed
 from holdfast.model.world import ServiceSpec
+from holdfast.processes.program import run_child
 from holdfast.world.services.confinement import User, build_user_options, find_confinement, is_readable
 
 
@@ -137,7 +139,7 @@ async def wait_for(spec: ServiceSpec, address: Mapping[str, str], user: User | N
         return
     until = time.monotonic() + WAIT_S
     while True:
-        code, text = await asyncio.to_thread(_try, spec.wait_for, address, user, until - time.monotonic())
+        code, text = await _try(spec.wait_for, address, user, until - time.monotonic())
         if code == 0:
             return
         if time.monotonic() + PAUSE_S >= until:
@@ -148,23 +150,17 @@ async def wait_for(spec: ServiceSpec, address: Mapping[str, str], user: User | N
         await asyncio.sleep(PAUSE_S)
 
 
-def _try(command: str, address: Mapping[str, str], user: User | None, limit_s: float) -> tuple[int, str]:
+async def _try(command: str, address: Mapping[str, str], user: User | None, limit_s: float) -> tuple[int | None, str]:
     env = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", **address}
     with tempfile.TemporaryFile() as output:
-        try:
-            ran = subprocess.run(  # noqa: S603
-                ["sh", "-c", command],  # noqa: S607
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=env,
-                cwd="/",
-                timeout=max(limit_s, 0.1),
-                check=False,
-                **build_user_options(user),
-            )
-        except subprocess.TimeoutExpired:
-            return -1, "it did not end"
-        output.seek(max(0, output.tell() - 500) if output.tell() else 0)
-        message = output.read(500).decode("utf-8", "replace").strip()
-    return ran.returncode, message or f"exit code {ran.returncode}"
+        options: dict[str, Any] = {
+            "stdout": output,
+            "stderr": output,
+            "env": env,
+            "cwd": "/",
+            **build_user_options(user),
+        }
+        code = await run_child(["sh", "-c", command], max(limit_s, 0.1), **options)
+        output.seek(max(0, os.fstat(output.fileno()).st_size - 500))
+        message = output.read().decode("utf-8", "replace").strip()
+    return code, "it did not end" if code is None else message or f"exit code {code}"

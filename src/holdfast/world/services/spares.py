@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import tempfile
-from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import IO, Generic, TypeVar
 
 from holdfast.errors import ServiceFailed
 from holdfast.model.trial import Trial
-from holdfast.processes.leftovers import kill_group
+from holdfast.processes.program import run_child
 from holdfast.protocols.service import WarmService
 from holdfast.world.services.confinement import SOCKETS, build_user_options, find_confinement
 from holdfast.world.services.programs import find_sibling
@@ -87,19 +85,20 @@ class ServerOfTrial:
         ):
             reads.seek(skip)
             try:
-                process = await asyncio.create_subprocess_exec(
-                    *self._confine([str(program), *options]),
+                code = await run_child(
+                    self._confine([str(program), *options]),
+                    LIMIT_S,
                     stdin=reads,
                     stdout=writes,
                     stderr=messages,
                     env={"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/", **env},
                     cwd="/",
-                    start_new_session=True,
                     **build_user_options(self._setup.user),
                 )
             except OSError as refused:
                 raise ServiceFailed(f"{program.name} cannot be started: {refused}") from refused
-            code = await _await_end(process, program.name)
+            if code is None:
+                raise ServiceFailed(f"{program.name} took longer than {LIMIT_S:.0f} s")
             if code != 0:
                 raise ServiceFailed(f"{program.name} failed: {_find_last_message(messages) or f'exit code {code}'}")
 
@@ -109,19 +108,6 @@ class ServerOfTrial:
         confinement, _ = find_confinement(self._setup.user)
         binds, prefix = {SOCKETS: self._server.socket_folder}, self._setup.program.prefix
         return words if confinement is None else confinement.wrap_command(words, binds, {str(prefix): prefix})
-
-
-async def _await_end(process: Process, name: str) -> int:
-    """Return the exit code of a program; one that does not end in time is killed."""
-    try:
-        async with asyncio.timeout(LIMIT_S):
-            return await process.wait()
-    except TimeoutError:
-        raise ServiceFailed(f"{name} took longer than {LIMIT_S:.0f} s") from None
-    finally:
-        if process.returncode is None:
-            kill_group(process.pid, signal.SIGKILL)
-            await process.wait()
 
 
 def _find_last_message(messages: IO[bytes]) -> str:

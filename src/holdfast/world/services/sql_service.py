@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 from datetime import time as day_time
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from holdfast.errors import HarnessError, QueryFailed, ServiceFailed
 from holdfast.model.shorten import get_beginning
@@ -20,7 +20,6 @@ from holdfast.model.world import AuditEvent, ServiceSpec
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement
 from holdfast.world.services.log import StatementLog
-from holdfast.world.services.server import Server, ServerSetup
 from holdfast.world.services.spares import ServerOfTrial
 from holdfast.world.services.write_tally import Counters, WriteTally, build_events
 
@@ -61,11 +60,16 @@ class RowCounters(Protocol):
 
 
 class SqlService:
-    """Implements Database for a service."""
+    """Implements Database for a service, on the two drivers that `use` attaches."""
 
     spec: ServiceSpec
     _own_session: SqlSession
     _counters: RowCounters
+
+    def use(self, own_session: SqlSession, counters: RowCounters) -> Self:
+        self._own_session = own_session
+        self._counters = counters
+        return self
 
     async def query(self, sql: str, *, timeout_s: float, keep: int = 100) -> Rows:
         return await self._own_session.query(sql, timeout_s=timeout_s, keep=keep)
@@ -91,20 +95,7 @@ class SqlService:
 class SqlServerOfTrial(SqlService, ServerOfTrial):
     """A separate database server for each trial, with its statements logged for the audit."""
 
-    def __init__(
-        self,
-        setup: ServerSetup,
-        server: Server,
-        socket: str,
-        url: str,
-        log: StatementLog,
-        own_session: SqlSession,
-        counters: RowCounters,
-    ) -> None:
-        super().__init__(setup, server, socket, url)
-        self._log = log
-        self._own_session = own_session
-        self._counters = counters
+    _log: StatementLog
 
     def _read_tally(self) -> WriteTally:
         self._server.log.drain()

@@ -75,8 +75,9 @@ class Mysql(SqlServerOfTrial):
     def __init__(
         self, setup: ServerSetup, settings: MysqlSettings, server: Server, log: MyLog, own_session: MySqlSession
     ) -> None:
-        counters = MyCounters(own_session, settings.database)
-        super().__init__(setup, server, _SOCKET, settings.url, log, own_session, counters)
+        super().__init__(setup, server, _SOCKET, settings.url)
+        self.use(own_session, MyCounters(own_session, settings.database))
+        self._log = log
         self._settings = settings
         self._mariadb = _is_mariadb(setup.program)
 

@@ -90,8 +90,9 @@ class Postgres(SqlServerOfTrial):
     def __init__(
         self, setup: ServerSetup, settings: PostgresSettings, server: Server, log: PgLog, own_session: PgSession
     ) -> None:
-        counters = PgCounters(own_session, settings.database)
-        super().__init__(setup, server, ".s.PGSQL.5432", settings.url, log, own_session, counters)
+        super().__init__(setup, server, ".s.PGSQL.5432", settings.url)
+        self.use(own_session, PgCounters(own_session, settings.database))
+        self._log = log
         self._settings = settings
 
     async def mark(self) -> None:
