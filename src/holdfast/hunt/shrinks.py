@@ -215,10 +215,8 @@ class Shrinks:
         if (one.points, one.failure) not in self.failing:
             self.failing.append((one.points, one.failure))
         # A part that was only seen to pass next to other faults may fail by itself.
-        larger = [
-            other for other in self.reported if other.failure == one.failure and _is_part(one.points, other.cause)
-        ]
-        for other in larger:
+        same = [other for other in self.reported if other.failure == one.failure and other.cause != one.points]
+        for other in (other for other in same if not one.points & ~other.cause):
             self.reported.remove(other)
             if other in self.under_way:
                 self.under_way.remove(other)
@@ -282,8 +280,3 @@ def apply_holm(ratios: Sequence[float], tests: int) -> list[bool]:
             break
         accepted[number] = True
     return accepted
-
-
-def _is_part(part: Plan, points: Plan) -> bool:
-    """Whether it is smaller, and contained."""
-    return part != points and not part & ~points
