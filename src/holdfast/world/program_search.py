@@ -31,7 +31,7 @@ _READ_SIZE = 4096
 _ANSWER_LIMIT = 65_536
 """Maximum number of bytes of a manager's answer, which is a path."""
 _ASDF = re.compile(rb"^exec (\S*asdf) exec ", re.MULTILINE)
-_MANAGERS = {"mise": "mise", "volta-shim": "volta"}
+_MANAGERS = {"mise": "mise", "rustup": "rustup", "volta-shim": "volta"}
 """The program that a shim links to, and the version manager it belongs to."""
 _PYTHON = re.compile(r"python[\d.]*")
 
@@ -134,6 +134,9 @@ def find_manager(shim: str, path: str) -> str | None:
         manager = _MANAGERS.get(os.path.basename(target))
         own = manager is None or os.path.basename(shim) == manager
         return None if own else os.path.join(os.path.dirname(target), manager or "")
+    rustup = os.path.join(os.path.dirname(shim), "rustup")
+    if os.path.isfile(rustup) and os.path.samefile(shim, rustup):  # older versions make hard links
+        return None if os.path.basename(shim) == "rustup" else rustup
     try:
         with open(shim, "rb") as file:
             match = _ASDF.search(file.read(_READ_SIZE))

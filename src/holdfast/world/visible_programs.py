@@ -25,6 +25,8 @@ _MODULES = "node_modules"
 _PNPM_SHIM = re.compile(r"""^ *exec [^\n]*\$basedir(?:_abs)?"?/'?([^'"\n]+)['"] +"\$@"$""", re.MULTILINE)
 """How pnpm's scripts start the real program."""
 _PNPM_SHIM_READ = 65536
+_RUST_LIBRARY = "lib/rustlib"
+"""The folder of a Rust toolchain without which its programs do not run."""
 _PNPM_STORE = re.compile(r"(.*?/(?:\.pnpm|store/v\d+/links))/")
 """pnpm's package store: each package reaches its dependencies by links to its neighbours."""
 
@@ -129,6 +131,8 @@ class ProgramFiles:
         if environment:
             self._add_environment_files(environment)
         elif _is_prefix(prefix := os.path.dirname(os.path.dirname(real))) and not is_in_system(real):
+            self._show(prefix)
+        elif os.path.isdir(os.path.join(prefix, _RUST_LIBRARY)):
             self._show(prefix)
         elif _get_interpreter_name(shebang).startswith("python"):
             self._add_user_site(prefix)

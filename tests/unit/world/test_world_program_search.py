@@ -117,7 +117,13 @@ def test_a_program_that_is_another_in_the_end_is_reported(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("target", "name", "manager"),
-    [("mise", "bot", "mise"), ("volta-shim", "bot", "volta"), ("mise", "mise", None), ("other", "bot", None)],
+    [
+        ("mise", "bot", "mise"),
+        ("volta-shim", "bot", "volta"),
+        ("rustup", "cargo", "rustup"),
+        ("mise", "mise", None),
+        ("other", "bot", None),
+    ],
 )
 def test_a_link_to_a_manager_is_its_shim(tmp_path: Path, target: str, name: str, manager: str | None) -> None:
     made(tmp_path / "opt" / target)
@@ -126,6 +132,14 @@ def test_a_link_to_a_manager_is_its_shim(tmp_path: Path, target: str, name: str,
     shim.symlink_to(f"../opt/{target}")
     found = find_manager(str(shim), "")
     assert (found and os.path.realpath(found)) == (manager and str(tmp_path / "opt" / manager))
+
+
+def test_a_hard_link_to_rustup_is_its_shim(tmp_path: Path) -> None:
+    rustup = made(tmp_path / "bin/rustup")
+    os.link(rustup, tmp_path / "bin/cargo")
+    assert find_manager(str(tmp_path / "bin/cargo"), "") == rustup
+    assert find_manager(rustup, "") is None
+    assert find_manager(made(tmp_path / "bin/cargo-own"), "") is None
 
 
 def test_a_script_of_asdf_names_it(tmp_path: Path) -> None:
