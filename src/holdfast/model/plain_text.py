@@ -37,7 +37,7 @@ _TYPED = {
 
 
 def to_canonical_text(text: str) -> str:
-    """Return the text in NFC with entities resolved outside of code, typed as `to_typed_text` says, and nothing invisible."""
+    """Return the text as `to_typed_text` does, with entities resolved outside of code, and nothing invisible."""
     if "&" in text and _ENTITY.search(text):
         from html import unescape
 

@@ -128,11 +128,10 @@ class ProgramFiles:
         if itself:
             self._paths[real] = None
         environment = next((folder for place in places if (folder := _find_environment(place))), "")
+        prefix = os.path.dirname(os.path.dirname(real))
         if environment:
             self._add_environment_files(environment)
-        elif _is_prefix(prefix := os.path.dirname(os.path.dirname(real))) and not is_in_system(real):
-            self._show(prefix)
-        elif os.path.isdir(os.path.join(prefix, _RUST_LIBRARY)):
+        elif (_is_prefix(prefix) and not is_in_system(real)) or os.path.isdir(os.path.join(prefix, _RUST_LIBRARY)):
             self._show(prefix)
         elif _get_interpreter_name(shebang).startswith("python"):
             self._add_user_site(prefix)
