@@ -30,11 +30,11 @@ def test_the_canary_that_was_placed_can_be_found_again(attack):
     assert payload == choose_payload(None, (), attack, Random(7))
 
 
-def test_canaries_differ_by_luck():
+def test_canaries_differ_by_seed():
     assert len({draw_canary(Random(seed)) for seed in range(50)}) == 50
 
 
-def test_given_payloads_come_instead_of_ours_and_may_hold_a_canary():
+def test_configured_payloads_replace_the_built_in_ones():
     seen = {choose_payload("one", ["two {x}"], "indirect_injection", Random(seed)) for seed in range(20)}
     assert seen == {"one", "two {x}"}
     assert find_canaries(choose_payload("say {canary}", (), "indirect_injection", Random(1)))
@@ -44,7 +44,7 @@ def test_given_payloads_come_instead_of_ours_and_may_hold_a_canary():
     ("place", "expected"),
     [("start", "X\n\na b c d"), ("middle", "a b\n\nX\n\nc d"), ("end", "a b c d\n\nX")],
 )
-def test_an_addition_goes_to_its_place(place, expected):
+def test_an_addition_is_inserted_at_its_place(place, expected):
     assert insert_paragraph("a b c d", "X", place) == expected
 
 

@@ -89,7 +89,7 @@ def test_a_reply_without_text_is_known_and_has_none(value):
     assert read_text(value) is None
 
 
-def test_text_can_be_put_where_there_is_none_yet():
+def test_text_can_be_added_to_a_reply_without_text():
     assert replace_text(chat(None), "ho") == chat("ho")
     assert replace_text({"choices": []}, "ho") == {"choices": []}
 
@@ -137,7 +137,7 @@ def test_a_filter_is_named_in_the_providers_own_field(value, marked):
     assert set_early_end(value, "content_filter") == marked
 
 
-def test_the_text_of_a_reply_on_the_wire_is_that_of_all_its_chunks():
+def test_the_text_of_a_completion_joins_its_chunks():
     reply = Completion((Text("h"), Text("i"), Finish("stop")))
     assert read_text(reply) == "hi"
     assert replace_text(reply, "ho") == Completion((Text("ho"), Finish("stop")))
@@ -171,7 +171,7 @@ def test_the_beginning_holds_no_tool_call_and_no_end():
     assert take_first_tokens(Completion((CALL, Text("a b"))), 9) == ()
 
 
-def test_a_reply_that_asks_for_a_call_keeps_its_bill_and_nothing_else():
+def test_a_reply_with_requested_calls_keeps_only_its_usage():
     reply = Completion((Text("a"), Finish("stop"), Usage(1, 2)), model="m")
     assert request_calls(reply, [CALL]) == Completion((CALL, Finish("tool_calls"), Usage(1, 2)), model="m")
 
@@ -181,14 +181,14 @@ def test_calls_are_exchanged_in_their_places():
     assert replace_calls(Completion((Text("a"), CALL, Text("b"))), [other]).deltas == (Text("a"), other, Text("b"))
 
 
-def test_new_ids_look_like_the_old_ones_and_differ():
+def test_new_ids_have_the_prefix_of_the_old_ones():
     rng = Random(1)
     ids = [create_call_id(rng, "toolu_01A"), create_call_id(rng, "toolu_01A"), create_call_id(rng)]
     assert [id.partition("_")[0] for id in ids] == ["toolu", "toolu", "call"]
     assert len(set(ids)) == 3
 
 
-def test_what_a_model_function_returned_is_not_on_the_wire():
+def test_results_of_model_functions_are_not_completions():
     with pytest.raises(HarnessError) as raised:
         require_completion("hi", "stream_cut")
     assert raised.value.code == "fault-impossible"

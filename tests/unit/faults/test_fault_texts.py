@@ -32,7 +32,7 @@ def test_only_an_object_or_an_array_counts_as_json(text):
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers()), st.sampled_from([None, 1, 4]))
-def test_what_is_written_parses_to_the_same_data(data, indent):
+def test_written_json_parses_to_the_same_data(data, indent):
     text = json.dumps(data, indent=indent)
     assert parse_json(dump_like(data, text)) == data
 
@@ -45,7 +45,7 @@ def test_what_is_written_parses_to_the_same_data(data, indent):
         ('{"a": "ë\\u00eb"}', '{"a": "Zoë"}'),
     ],
 )
-def test_a_letter_is_escaped_only_where_all_of_them_were(text, written):
+def test_letters_are_escaped_only_if_all_were_escaped(text, written):
     assert dump_like({"a": "Zoë"}, text) == written
 
 

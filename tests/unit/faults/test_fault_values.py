@@ -111,7 +111,7 @@ def test_plain_data_shows_no_addresses():
     }
 
 
-def test_edited_opens_json_text_and_bytes_and_keeps_their_kind():
+def test_edit_value_parses_json_text_and_bytes():
     def add(data):
         return {**data, "b": 2} if isinstance(data, dict) else data
 
@@ -121,11 +121,11 @@ def test_edited_opens_json_text_and_bytes_and_keeps_their_kind():
 
 
 @pytest.mark.parametrize("value", ['{ "a" :1}', b"[1,2 ]", "plain", b"\xff\x00", 5])
-def test_edited_returns_the_very_value_if_nothing_changed(value):
+def test_edit_value_returns_the_same_object_if_nothing_changed(value):
     assert values.edit_value(value, lambda data: data) is value
 
 
-def test_edited_gives_binary_as_it_is():
+def test_edit_value_passes_binary_data_unchanged():
     assert values.edit_value(b"\xff\x00", lambda data: data[:1]) == b"\xff"
 
 
@@ -184,14 +184,14 @@ def test_one_text_of_every_place_is_tried_before_a_second_of_any() -> None:
     assert value == {"rows": rows, "note": "free"}
 
 
-def test_a_free_text_is_found_behind_any_number_of_others(context: Any) -> None:
+def test_a_free_text_is_found_after_any_number_of_others(context: Any) -> None:
     ctx = context()
     ctx.fits = lambda value: value["note"] == "changed"
     value = {"rows": [{"kind": f"a long word {n}"} for n in range(TRIES * 3)], "note": "free"}
     assert choose_fitting(value, change_each_text(value, lambda text: "changed"), ctx)["note"] == "changed"
 
 
-def test_tries_end_and_the_reason_says_how_many_there_were(context: Any) -> None:
+def test_the_number_of_tries_is_limited_and_reported(context: Any) -> None:
     value, seen = "value", []
     ctx = context()
     ctx.fits = lambda other: bool(seen.append(other))

@@ -40,7 +40,7 @@ async def test_cut_delivers_what_was_written_and_no_end() -> None:
         assert await client.rest() == b"4\r\nhalf\r\n"
 
 
-async def test_cut_comes_behind_all_that_was_written_also_for_a_slow_reader() -> None:
+async def test_cut_comes_after_all_written_data_even_for_a_slow_reader() -> None:
     async def cutting(exchange: Exchange) -> None:
         await exchange.start(200, length=20_000_000)
         await exchange.write(b"x" * 9_000_000)
@@ -182,7 +182,7 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_fails_the_reading(
     golden(ended)
 
 
-async def test_a_request_is_done_although_its_client_does_not_wait_for_the_answer() -> None:
+async def test_a_request_is_handled_even_if_its_client_does_not_wait() -> None:
     done: list[bytes] = []
 
     async def reading(exchange: Exchange) -> None:

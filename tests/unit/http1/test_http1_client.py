@@ -74,7 +74,7 @@ def test_replies_mean_the_same_wherever_their_bytes_are_split(kind: str, places:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.binary(max_size=200) | st.sampled_from([d for d, _ in REPLIES.values()]).map(lambda d: d[: len(d) // 2]))
-def test_whatever_a_server_sends_ends_in_a_reply_or_a_failure(junk: bytes) -> None:
+def test_any_server_data_ends_in_a_reply_or_a_failure(junk: bytes) -> None:
     kinds = {"protocol", "closed", "none"}
     try:
         asked(saying(junk, then="close"))
@@ -102,7 +102,7 @@ def test_a_reply_that_breaks_off_or_is_none_is_reported_by_kind() -> None:
         assert failed.value.kind == kind, (data, kind)
 
 
-def test_a_server_that_says_nothing_or_stops_in_the_middle_times_out() -> None:
+def test_a_silent_server_times_out() -> None:
     for data in (b"", b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhalf"):
         with pytest.raises(UpstreamFailed) as failed:
             asked(saying(data), read_s=0.05)
@@ -142,7 +142,7 @@ async def test_failures_to_connect_are_reported_by_kind() -> None:
     assert await kind("http://127.0.0.1:1/") == "closed"
 
 
-async def test_tls_with_a_given_context_and_the_name_of_the_url_at_another_address() -> None:
+async def test_tls_checks_the_name_of_the_url_at_another_address() -> None:
     server, trusting = contexts()
 
     async with upstream(saying(HELLO), ssl=server) as url:

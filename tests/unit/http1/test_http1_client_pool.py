@@ -107,7 +107,7 @@ async def test_nothing_is_sent_twice_that_may_not_be(case: str) -> None:
     assert requests == 1
 
 
-async def test_a_server_that_says_more_than_it_was_asked_is_not_asked_again() -> None:
+async def test_a_connection_with_surplus_data_is_not_reused() -> None:
     connections = 0
 
     async def talk(peer: Raw) -> None:
@@ -152,7 +152,7 @@ async def pieces() -> AsyncIterator[bytes]:
         yield piece
 
 
-def test_a_request_is_sent_as_given_with_its_frame_made_by_us() -> None:
+def test_a_request_is_sent_with_holdfasts_framing() -> None:
     headers = [
         ("X-Two", "2"),
         ("Connection", "X-Two"),
@@ -165,13 +165,13 @@ def test_a_request_is_sent_as_given_with_its_frame_made_by_us() -> None:
     )
 
 
-def test_a_given_host_is_kept_and_a_get_has_no_length() -> None:
+def test_an_explicit_host_is_kept_and_a_get_has_no_length() -> None:
     assert request_seen("GET", [("A", "b"), ("HOST", "other")], None) == (
         b"GET /p?q=%C3%A9 HTTP/1.1\r\nA: b\r\nHOST: other\r\n\r\n"
     )
 
 
-def test_a_stream_is_sent_in_chunks_or_with_the_length_it_was_given() -> None:
+def test_a_stream_is_sent_in_chunks_or_with_its_declared_length() -> None:
     assert request_seen("POST", [], pieces()).endswith(b"chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n")
     assert request_seen("POST", [("Content-Length", "11")], pieces()).endswith(b"Content-Length: 11\r\n\r\nhello world")
 
@@ -250,7 +250,7 @@ async def test_a_slow_taker_stops_the_server_and_loses_nothing() -> None:
         await upstreams.close()
 
 
-async def test_a_reply_over_the_limit_is_given_up() -> None:
+async def test_a_reply_over_the_limit_is_aborted() -> None:
     async with upstream(saying(HELLO, then="close")) as url:
         upstreams = Upstreams()
         with pytest.raises(UpstreamFailed):

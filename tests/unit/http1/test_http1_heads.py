@@ -22,24 +22,24 @@ from holdfast.http1.outgoing_request import build_request, parse_endpoint
         (((b"Accept", b"1"), (b"Content-Lengthy", b"1"), (b"X-Content-Leng", b"1")), BodyFraming(None, False, False)),
     ],
 )
-def test_a_head_says_how_long_its_body_is_and_whether_it_waits(fields: RawFields, told: BodyFraming) -> None:
+def test_the_framing_is_read_from_the_head(fields: RawFields, told: BodyFraming) -> None:
     assert read_body_framing(fields) == told
 
 
 @pytest.mark.parametrize("connection", [b"close, X-Own", b"x-own", b"keep-alive ,X-OWN"])
-def test_fields_that_connection_names_stay_behind_wherever_they_stand(connection: bytes) -> None:
+def test_fields_named_by_connection_are_not_forwarded(connection: bytes) -> None:
     own, kept = (b"X-Own", b"1"), (b"Accept", b"*/*")
     assert drop_hop_by_hop((own, (b"Connection", connection), kept)) == (kept,)
     assert drop_hop_by_hop((kept, (b"connection", connection), (b"Keep-Alive", b"5"), own)) == (kept,)
 
 
-def test_a_host_that_is_given_is_not_given_twice() -> None:
+def test_an_explicit_host_is_sent_once() -> None:
     place = parse_endpoint("http://127.0.0.1:80/a")
     assert build_request("GET", place, [("hOST", "other")], None).head.lower().count(b"host:") == 1
     assert b"\r\nHost: 127.0.0.1:80\r\n" in build_request("GET", place, [("X-Host", "other")], None).head
 
 
-def test_a_reply_that_says_close_ends_the_connection_and_says_so_once() -> None:
+def test_a_reply_with_close_ends_the_connection() -> None:
     headers = [("Connection", "Close"), ("X-Connection", "close"), ("connection", "X-Own")]
     frame = build_frame(200, headers, 0, method="GET", modern=True, keep_alive=True)
     assert not frame.keep_alive

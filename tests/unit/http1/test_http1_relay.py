@@ -155,7 +155,7 @@ async def test_a_client_that_leaves_ends_the_upstreams_connection() -> None:
         assert [type(error) for error in failures] == [ConnectionResetError]
 
 
-async def test_a_hundred_streams_at_once_lose_no_byte() -> None:
+async def test_a_hundred_concurrent_streams_lose_no_byte() -> None:
     whole = b"".join(b"data %03d " % n for n in range(40))
 
     async def talk(peer: Raw) -> None:

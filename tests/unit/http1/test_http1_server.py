@@ -81,7 +81,7 @@ def test_requests_mean_the_same_wherever_their_bytes_are_split(places: list[int]
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.binary(min_size=1, max_size=300) | st.sampled_from(REQUESTS).flatmap(lambda r: st.binary().map(r.__add__)))
-def test_whatever_is_sent_ends_in_an_answer_or_a_closed_connection(junk: bytes) -> None:
+def test_any_input_ends_in_an_answer_or_a_closed_connection(junk: bytes) -> None:
     async def test() -> None:
         async with serving(echo) as listener, raw(listener.port) as client:
             client.send(junk)
@@ -298,7 +298,7 @@ async def test_a_handler_that_does_not_answer_aborts_the_connection_and_is_repor
         assert [type(error) for error in told] == [expected[way]]
 
 
-async def test_a_reply_is_given_once() -> None:
+async def test_a_second_reply_is_rejected() -> None:
     errors = []
 
     async def twice(exchange: Exchange) -> None:

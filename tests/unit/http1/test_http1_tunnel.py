@@ -69,7 +69,7 @@ async def test_bytes_go_both_ways_after_connect() -> None:
         assert await client.rest() == b"BYE"
 
 
-async def test_a_tunnel_ends_where_the_client_leaves() -> None:
+async def test_a_tunnel_ends_when_the_client_leaves() -> None:
     ended: list[bytes] = []
 
     async def reading(exchange: Exchange) -> None:
@@ -199,7 +199,7 @@ async def test_drop_ends_the_tls_in_a_connection_and_whoever_answers_there() -> 
 
 
 @pytest.mark.parametrize("ahead", [False, True])
-async def test_tls_begins_inside_a_tunnel_also_for_a_client_that_does_not_wait(ahead: bool) -> None:
+async def test_tls_in_a_tunnel_works_for_a_client_that_does_not_wait(ahead: bool) -> None:
     server, trusting = contexts()
     connections: list[ClientConnection] = []
 
@@ -255,7 +255,7 @@ def _distrust(client: socket.socket) -> None:
         ssl.create_default_context().wrap_socket(client, server_hostname="localhost")
 
 
-async def test_a_client_that_refuses_our_certificate_is_told_to_who_began_tls() -> None:
+async def test_a_rejected_certificate_is_reported() -> None:
     server, _ = contexts()
     refusals: list[OSError] = []
 
@@ -344,7 +344,7 @@ async def test_a_blind_tunnel_holds_little_for_a_side_that_does_not_read() -> No
         await until(lambda: sent > before)
 
 
-async def test_a_tunnel_to_nowhere_ends_and_says_why() -> None:
+async def test_a_tunnel_without_a_server_ends_with_the_reason() -> None:
     failures: list[UpstreamFailed] = []
 
     async def connect(exchange: Exchange) -> None:

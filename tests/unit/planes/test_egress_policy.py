@@ -82,7 +82,7 @@ def test_only_the_good_addresses_of_a_name_are_used():
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8080/*", "127.0.0.1:8080", "http://localhost:8080/v1/*"])
-def test_a_declared_service_on_loopback_is_allowed_on_its_port_alone(url):
+def test_a_declared_loopback_service_is_allowed_only_on_its_port(url):
     policy = Policy([url])
     assert where(policy, "127.0.0.1", 8080) == ["127.0.0.1"]
     assert "127.0.0.1" in where(policy, "localhost", 8080)
@@ -117,7 +117,7 @@ def test_declared_targets_on_loopback_are_known():
 
 
 @pytest.mark.parametrize(("host", "loopback"), [("127.0.0.1", True), ("::ffff:127.0.0.1", True), ("10.0.0.1", False)])
-def test_a_refusal_says_by_a_value_whether_it_is_about_loopback(host: str, loopback: bool) -> None:
+def test_a_denial_has_a_field_for_loopback(host: str, loopback: bool) -> None:
     """Not by its words: `loopback.example` at a link-local address is refused for another reason."""
 
     async def resolve(name: str, port: int) -> list[str]:

@@ -25,7 +25,7 @@ async def status(place) -> int:
 
 
 @pytest.mark.parametrize("depth", [0, 3])
-async def test_a_run_takes_the_socket_and_gives_it_back(tmp_path, depth):
+async def test_a_run_takes_the_socket_and_returns_it(tmp_path, depth):
     tmp_path /= "/".join(["a project in a folder with a long name"] * depth)  # longer than a socket's address may be
     tmp_path.mkdir(parents=True, exist_ok=True)
 
@@ -72,7 +72,7 @@ def test_only_its_owner_can_open_the_line(tmp_path):
     assert not (tmp_path / "gateway").exists()
 
 
-def test_no_gateway_here_says_how_to_start_one(tmp_path):
+def test_a_missing_gateway_is_reported_with_the_command_to_start_one(tmp_path):
     with pytest.raises(AgentUnavailable, check=has_code("gateway-missing")) as refused:
         take_socket(tmp_path)
     assert "holdfast gateway" in refused.value.hint

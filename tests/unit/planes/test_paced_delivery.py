@@ -14,7 +14,7 @@ DELIVERIES = st.builds(
 
 
 @given(DELIVERIES, st.lists(st.binary(max_size=200), max_size=5))
-def test_every_byte_goes_out_in_order_up_to_the_limit(delivery, chunks):
+def test_bytes_are_sent_in_order_up_to_the_limit(delivery, chunks):
     pacing = PacedDelivery(delivery)
     sent = b"".join(piece for chunk in chunks for _, piece in pacing.split_pieces(chunk))
     everything = b"".join(chunks)
@@ -42,7 +42,7 @@ def test_slices_vary_by_their_seed_and_wait_between():
 
 
 @given(DELIVERIES, st.binary(max_size=600))
-def test_what_a_body_does_not_feel_changes_nothing_for_it(delivery, body):
+def test_parts_without_effect_on_a_body_are_dropped(delivery, body):
     left, idle = drop_ineffective(delivery, len(body))
     before, after = list(PacedDelivery(delivery).split_pieces(body)), list(PacedDelivery(left).split_pieces(body))
     assert b"".join(piece for _, piece in before) == b"".join(piece for _, piece in after)

@@ -111,7 +111,9 @@ def test_aliases_partials_closures_and_imports_all_meet_the_fault(tools: Fixture
         ("class A:\n    def g(s): return 1\nclass B(A):\n    def g(s): return super().g() + 1\nf = B().g", "f()", 2),
     ],
 )  # fmt: skip
-def test_a_wrapped_function_takes_and_gives_the_same(tools: Fixture, source: str, call: str, value: Any) -> None:
+def test_a_wrapped_function_has_the_same_parameters_and_result(
+    tools: Fixture, source: str, call: str, value: Any
+) -> None:
     m = define(tools, source)
     before = inspect.signature(m.f)
     tools.install("f")
@@ -167,7 +169,7 @@ def test_a_wrong_call_fails_as_it_would_have(tools: Fixture) -> None:
         m.search()
 
 
-def test_a_bound_method_is_wrapped_for_that_instance_alone(tools: Fixture) -> None:
+def test_a_bound_method_is_wrapped_only_for_its_instance(tools: Fixture) -> None:
     m = define(tools, "class Api:\n    def get(self, q): return 'real'\none, two = Api(), Api()")
     tools.install("one.get")
     with tools.evil():
@@ -246,7 +248,7 @@ bound = Tool('bound', store.find)
 """
 
 
-def test_tool_objects_are_wrapped_where_they_do_their_work(tools: Fixture) -> None:
+def test_tool_objects_are_wrapped_at_their_innermost_method(tools: Fixture) -> None:
     m = define(tools, LANGCHAIN)
     tools.install("tool", "sub", "bound")
     assert tools.installed.tools == ["lookup", "sub", "bound"]
@@ -310,7 +312,7 @@ async def fetch(q): return 'real'
 
 
 @pytest.mark.parametrize("mode", [EVIL, "malformed"])
-def test_a_plain_wrapper_of_a_coroutine_function_gives_what_it_gave(tools: Fixture, mode: str) -> None:
+def test_a_plain_wrapper_of_a_coroutine_function_stays_what_it_was(tools: Fixture, mode: str) -> None:
     m = define(tools, DECORATED_ASYNC)
     tools.install("search", "fetch")
 
@@ -399,9 +401,7 @@ def test_a_function_declared_in_two_ways_is_wrapped_once(tools: Fixture) -> None
         ("import types\ntable = {}\n@types.coroutine\ndef a(): yield", ["a"], "a coroutine made of a generator"),
     ],
 )
-def test_what_cannot_be_distinguished_or_called_is_refused(
-    tools: Fixture, source: str, names: list[str], why: str
-) -> None:
+def test_ambiguous_or_uncallable_tools_are_rejected(tools: Fixture, source: str, names: list[str], why: str) -> None:
     m = define(tools, source)
     codes = {name: value.__code__ for name, value in vars(m).items() if inspect.isfunction(value)}
     with pytest.raises(UserError, match=why):
@@ -489,7 +489,7 @@ def test_a_builtin_is_replaced_in_the_registry(tools: Fixture) -> None:
     assert m.table["up"]() == "ABC"
 
 
-def test_a_registry_that_cannot_be_changed_is_refused_only_where_it_must_be(tools: Fixture) -> None:
+def test_a_read_only_registry_is_rejected_only_if_it_must_change(tools: Fixture) -> None:
     m = define(
         tools,
         """
@@ -621,7 +621,7 @@ async def breaks(call: Call, forward: Any, ctx: Any) -> Reply:
 
 @pytest.mark.parametrize("inside_a_loop", [False, True])
 @pytest.mark.parametrize("act", [sleeps, sleeps_long, breaks])
-def test_a_broken_plug_in_is_told_to_us_even_if_the_agent_swallows_it(
+def test_a_broken_plug_in_is_reported_even_if_the_agent_swallows_its_error(
     tools: Fixture, act: Any, inside_a_loop: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = plugins.find

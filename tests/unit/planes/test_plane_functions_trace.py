@@ -56,7 +56,7 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
     made.installed.remove()
 
 
-def test_a_call_tells_what_went_in_and_came_out_and_when(traced: Traced) -> None:
+def test_a_call_records_its_arguments_its_result_and_its_time(traced: Traced) -> None:
     m = traced.define("def look(q, n=1, *, deep=False): return {'q': q}", "look")
     with traced.watched():
         m.look("ACME", deep=True)
@@ -78,7 +78,7 @@ def test_a_model_function_is_a_model_call_and_no_write(traced: Traced) -> None:
     assert (traced.told[0].event_type, traced.told[0].plane, traced.told[0].write) == ("llm_call", "llm", False)
 
 
-def test_what_a_tool_raises_is_named_and_passes(traced: Traced) -> None:
+def test_an_exception_of_a_tool_is_recorded_and_passes(traced: Traced) -> None:
     m = traced.define("def look(q): raise KeyError(q)", "look")
     with traced.watched(), pytest.raises(KeyError):
         m.look("x")
@@ -98,7 +98,7 @@ SAME_MODE = [
 
 
 @pytest.mark.parametrize("stack", [*permutations(SAME_MODE, 2), *permutations(SAME_MODE[:5], 3)])
-def test_a_call_tells_the_modes_that_the_ledger_has_as_met(traced: Traced, stack: tuple[Injection, ...]) -> None:
+def test_a_call_records_the_modes_that_the_ledger_has_as_met(traced: Traced, stack: tuple[Injection, ...]) -> None:
     m = traced.define("def look(): return 'two of them'", "look")
     with traced.watched(*stack):
         m.look()
@@ -108,7 +108,7 @@ def test_a_call_tells_the_modes_that_the_ledger_has_as_met(traced: Traced, stack
     assert set(event.fault.split("+")) == met
 
 
-def test_faults_of_one_mode_that_undo_each_other_are_not_told(traced: Traced) -> None:
+def test_faults_that_undo_each_other_are_not_recorded(traced: Traced) -> None:
     m = traced.define("def look(): return {'a': 1}", "look")
     there, back = fault("look", "schema_drift", rename={"b": "a"}), fault("look", "schema_drift", rename={"a": "b"})
     with traced.watched(there, back):
@@ -128,7 +128,7 @@ def test_the_modes_of_the_faults_that_it_met_are_reported(traced: Traced) -> Non
     ]  # fmt: skip
 
 
-def test_coroutines_generators_and_async_generators_are_told_once_each(traced: Traced) -> None:
+def test_coroutines_and_generators_are_recorded_once_each(traced: Traced) -> None:
     m = traced.define(
         """
         async def awaited(q): return q
@@ -226,7 +226,7 @@ def test_early_a_call_is_reported_before_it_is_made(traced: Traced) -> None:
     assert [e.phase for e in traced.told] == ["unfinished", "done"]
 
 
-def test_threads_that_call_at_once_are_noticed(traced: Traced) -> None:
+def test_concurrent_threads_are_noticed(traced: Traced) -> None:
     m = traced.define(
         "import threading\nboth = threading.Barrier(2)\ndef look():\n    both.wait(5)\n    return 1", "look"
     )

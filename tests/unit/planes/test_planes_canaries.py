@@ -44,7 +44,7 @@ def test_a_canary_is_found_however_a_body_is_cut_into_chunks(size: int) -> None:
     assert lookout.canaries == (CANARY.lower(),)
 
 
-def test_a_lookout_keeps_a_few_whatever_is_sent() -> None:
+def test_the_number_of_canaries_kept_is_limited() -> None:
     lookout = CanaryReader()
     lookout.feed(" ".join(f"HOLDFAST-CANARY-{n:08x}" for n in range(5_000)).encode())
     assert len(lookout.canaries) <= 100
@@ -240,7 +240,7 @@ def test_a_body_that_cannot_be_read_proves_nothing(body: bytes, encoding: str) -
         TraceEvent(0.0, "tool_call", "send", "tool", unread=True),
     ],
 )
-def test_what_passed_unread_proves_nothing(event: TraceEvent) -> None:
+def test_an_unread_request_proves_nothing(event: TraceEvent) -> None:
     assert outcome(event) == "unread"
     assert judge_obedience(ATTACK, Observation("t", (Turn("go", CANARY),), trace=(event,))) == "yes"
 

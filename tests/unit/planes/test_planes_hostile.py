@@ -129,7 +129,7 @@ BODIES += [b'{"model": "m", "messages": [{"role": "user", "content": "\xff"}]}',
         b"mcp/%ff%00",
     ],
 )
-def test_whatever_a_body_holds_no_plane_breaks(trial: Planes, path: bytes) -> None:
+def test_no_body_breaks_a_plane(trial: Planes, path: bytes) -> None:
     for body in BODIES:
         assert status(trial.own(path, b"content-length: %d\r\n" % len(body), body)) >= 200, body
 
@@ -149,7 +149,7 @@ def test_a_model_call_that_is_not_an_object_gets_400_and_is_noted(trial: Planes,
     assert trial.context.troubles == []
 
 
-def test_after_all_of_it_the_trial_goes_on(tmp_path: Path) -> None:
+def test_the_trial_continues_after_hostile_requests(tmp_path: Path) -> None:
     with planes(tmp_path) as trial:
         for target in UNREADABLE:
             trial.proxied(target)

@@ -106,7 +106,7 @@ def test_the_process_that_an_address_is_for_is_served_and_what_it_starts_daemons
 
 
 @pytest.mark.parametrize("version", ["4", "6"])
-def test_another_process_that_has_the_token_gets_403_and_the_trial_says_so(version):
+def test_another_process_with_the_token_gets_403_and_the_trial_a_note(version):
     async def main():
         context = FakeContext()
         async with moored() as address, started(address) as own, started(address, version=version) as other:
@@ -134,7 +134,7 @@ def test_a_strangers_call_before_the_trial_is_not_counted_as_the_agents():
     assert not asyncio.run(main()).troubles
 
 
-async def test_a_process_may_connect_before_we_are_told_that_it_was_started():
+async def test_a_process_may_connect_before_its_start_is_reported():
     context = FakeContext()
     async with moored() as address, started(address) as earlier, started(address) as own:
         address.process_tree.first = earlier.pid
@@ -151,7 +151,7 @@ async def test_an_address_whose_process_is_not_known_serves_who_has_the_token():
             assert await told(anybody) == "200"
 
 
-def test_a_connection_is_looked_at_once_and_quickly(monkeypatch):
+def test_a_connection_is_checked_once_and_quickly(monkeypatch):
     async def main():
         taken = []
         async with moored() as address:

@@ -79,7 +79,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tools]:
     installed.remove()
 
 
-def test_responses_are_given_in_order_per_tool_and_nothing_is_asked(tools: Tools) -> None:
+def test_responses_come_in_order_for_each_tool_and_no_tool_is_called(tools: Tools) -> None:
     task = replay(answer("search", "one"), answer("fetch", {"n": 1}), answer("search", [2]), answer("rows", ["a", "b"]))
     with tools.replaying(task):
         m = tools.module
@@ -95,7 +95,7 @@ def test_responses_are_given_in_order_per_tool_and_nothing_is_asked(tools: Tools
     ]
 
 
-def test_an_async_generator_gives_what_was_recorded(tools: Tools) -> None:
+def test_an_async_generator_yields_the_recorded_items(tools: Tools) -> None:
     async def all_pages() -> list[Any]:
         return [page async for page in tools.module.pages("x")]
 
@@ -152,7 +152,7 @@ def test_model_functions_are_not_tools(tools: Tools) -> None:
     assert tools.seen == []
 
 
-def test_where_only_urls_were_recorded_a_function_is_run(tools: Tools) -> None:
+def test_a_function_runs_if_the_recording_has_only_urls(tools: Tools) -> None:
     with tools.replaying(replay(answer("https://api.test/*", {"n": 1}))):
         assert tools.module.search("x") == "real x"
     assert tools.seen == []
@@ -232,7 +232,7 @@ def test_an_mcp_tool_is_met_by_server_and_name_first() -> None:
     assert (type(unknown), unknown.kind) == (Failed, "rpc_error")
 
 
-def test_only_calls_of_tools_are_minded() -> None:
+def test_only_tool_calls_are_answered() -> None:
     recorded = RecordedTools(Recording("s"), lambda use: None)
     others = ("llm", "mcp_list", "mcp_read", "service", "context")
     minded = [plane for plane in ("tool", "tool_result", "mcp", *others) if recorded.can_answer(plane, "x")]
@@ -245,7 +245,7 @@ def test_only_calls_of_tools_are_minded() -> None:
     ("text", "value"),
     [('{"a": 1}', {"a": 1}), ("null", None), ('"words"', "words"), ("no JSON {", "no JSON {"), ("", "")],
 )
-def test_what_is_not_json_is_text(text: str, value: Any) -> None:
+def test_a_response_that_is_not_json_is_text(text: str, value: Any) -> None:
     assert decode_response(text) == value
 
 
@@ -253,7 +253,7 @@ def test_what_is_not_json_is_text(text: str, value: Any) -> None:
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), max_size=12),
     st.lists(st.sampled_from("abcd"), max_size=20),
 )
-def test_each_tool_has_its_own_order_whatever_others_do(recorded: list[tuple[str, int]], calls: list[str]) -> None:
+def test_each_tool_has_its_own_order(recorded: list[tuple[str, int]], calls: list[str]) -> None:
     seen: list[RecordedUse] = []
     responses = tuple(RecordedResponse(tool, str(value)) for tool, value in recorded)
     live = RecordedTools(Recording("s", responses, live=True), seen.append)
@@ -298,7 +298,7 @@ async def still(ms: float) -> None:
     """Nobody waits."""
 
 
-def test_values_that_json_does_not_have_are_made_for_functions_alone() -> None:
+def test_python_values_are_recreated_only_for_functions() -> None:
     response = RecordedResponse("search", '{"$python":"builtins:tuple","value":[1]}', python=True)
     for plane, value in (("tool", (1,)), ("mcp", {"$python": "builtins:tuple", "value": [1]})):
         passed = RecordedTools(Recording("s", (response,)), [].append).wrap_forward(real, ("search",), still)
@@ -306,7 +306,7 @@ def test_values_that_json_does_not_have_are_made_for_functions_alone() -> None:
 
 
 @pytest.mark.parametrize("fired", [None, (), (RecordedFiring(1, 2),), (RecordedFiring(1, 1), RecordedFiring(1, 3))])
-def test_a_fault_with_a_probability_fires_where_it_fired(tools: Tools, fired: Any) -> None:
+def test_a_fault_with_a_probability_fires_where_it_fired_in_the_recording(tools: Tools, fired: Any) -> None:
     words = [answer("search", "one")] * 3
     task = Task(("hi",), "replay", recording=Recording("s", tuple(words), seed=7, fired=fired))
     with tools.replaying(task, fault("search", "error", probability=0.5)):

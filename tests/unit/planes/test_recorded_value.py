@@ -81,7 +81,7 @@ VALUES: list[Any] = [
 
 
 @pytest.mark.parametrize("n", range(len(VALUES)), ids=lambda n: f"{n}-{type(VALUES[n]).__name__}")
-def test_what_is_read_is_what_was_written(n: int) -> None:
+def test_a_written_value_reads_back_equal(n: int) -> None:
     value = VALUES[n]
     text = write_reply(value)
     assert read_lost(text) is None
@@ -120,7 +120,7 @@ def test_any_nest_of_them_comes_back(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [{"a": [1, "b", None]}, "{$python}", '{"$python":"object"}', 7])
-def test_what_json_has_is_plain_json(value: Any) -> None:
+def test_json_values_are_written_as_plain_json(value: Any) -> None:
     assert not has_python(write_reply(value))
 
 
@@ -161,7 +161,7 @@ LOST: list[tuple[Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("value", "code", "kind"), LOST, ids=[kind or code for _, code, kind in LOST])
-def test_what_would_not_come_back_is_lost_with_the_reason(value: Any, code: str, kind: str) -> None:
+def test_a_value_that_cannot_be_recreated_is_lost_with_the_reason(value: Any, code: str, kind: str) -> None:
     lost = read_lost(write_reply(value))
     assert lost is not None
     assert lost.code == code
@@ -186,6 +186,6 @@ def test_a_value_that_holds_itself_is_too_deep() -> None:
         write_lost("too-long"),
     ],
 )
-def test_what_cannot_be_made_here_is_an_error_of_the_harness(text: str) -> None:
+def test_a_class_that_is_missing_here_is_a_harness_error(text: str) -> None:
     with pytest.raises(HarnessError):
         read_reply(text)

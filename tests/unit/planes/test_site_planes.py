@@ -10,7 +10,7 @@ from holdfast.planes.site_planes import PlaneSettings, SitePlanes, build_model_v
 from planes_kit import FakeContext
 
 
-def test_keys_stand_in_where_the_user_has_none():
+def test_placeholder_keys_are_set_where_the_user_has_none():
     assert set(build_placeholder_keys({})) == {
         "OPENAI_API_KEY",
         "ANTHROPIC_API_KEY",
@@ -24,7 +24,7 @@ def test_keys_stand_in_where_the_user_has_none():
     assert "ANTHROPIC_API_KEY" not in build_placeholder_keys({"ANTHROPIC_AUTH_TOKEN": "k"})
 
 
-def test_every_variable_that_names_an_address_leads_to_the_gateway():
+def test_every_address_variable_names_the_gateway():
     assert build_model_variables("http://h/t") == {
         "OPENAI_BASE_URL": "http://h/t/openai/v1",
         "OPENAI_API_BASE": "http://h/t/openai/v1",

@@ -100,7 +100,7 @@ async def test_a_request_reaches_the_plane_that_its_path_names():
 
 
 @pytest.mark.parametrize("path", ["/wrong/openai/v1/models", "/", "/openai/v1/models", "//openai/x"])
-async def test_who_does_not_know_the_token_finds_nothing(path):
+async def test_a_wrong_token_gets_404(path):
     async with moored() as address:
         with address.serve_trial(FakeContext()):
             assert (await once(address, f"GET {path}"))[0] == 404
@@ -145,7 +145,7 @@ async def test_when_a_trial_is_over_its_connections_are_closed():
         kept.close()
 
 
-async def test_what_is_under_way_when_the_trial_ends_is_cut_off():
+async def test_requests_in_progress_end_with_the_trial():
     class Slow(ServedTrial):
         async def serve_model(self, exchange, provider, path):
             await asyncio.sleep(30)

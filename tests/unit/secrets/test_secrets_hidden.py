@@ -51,20 +51,20 @@ def test_a_files_mode_stays(tmp_path):
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o555
 
 
-def test_where_there_is_no_secret_nothing_is_read(tmp_path):
+def test_nothing_is_read_without_secrets(tmp_path):
     (tmp_path / "a").write_bytes(SECRET)
     assert list(mask_files(tmp_path, HiddenValues([], lambda text: "changed"))) == []
     assert (tmp_path / "a").read_bytes() == SECRET
 
 
-def test_of_two_secrets_the_longer_goes_whole_in_files_and_names(tmp_path):
+def test_the_longer_of_two_secrets_is_masked_completely_in_files_and_names(tmp_path):
     (tmp_path / "a-hunter2-and-the-rest").write_text("hunter2 hunter2-and-the-rest")
     assert list(mask_files(tmp_path, hidden("hunter2", "hunter2-and-the-rest"))) == []
     (path,) = tmp_path.iterdir()
     assert (path.name, path.read_text()) == ("a-[masked]", "[masked] [masked]")
 
 
-def test_other_spellings_go_from_large_files_too(tmp_path):
+def test_other_encodings_are_masked_in_large_files(tmp_path):
     coded = base64.b64encode(SECRET)
     (tmp_path / "large").write_bytes(b"\xff" * 1_200_000 + coded + b"\xff" * 1_200_000)
     assert list(mask_files(tmp_path, known("sesame-sesame"))) == []
@@ -105,7 +105,7 @@ def test_lines_and_tabs_of_a_secret_are_escaped_in_a_script(tmp_path, before):
 
 
 @pytest.mark.parametrize("text", [True, False])
-def test_a_mask_fits_where_its_secret_did(tmp_path, text):
+def test_a_mask_is_valid_where_its_secret_was(tmp_path, text):
     secret = "süß\n€-sesame🔑'x"
     data = dumped(tmp_path, f"{secret}|{secret!s}".encode(), hidden(secret), text=text)
     assert [len(part) for part in data.decode().split("|")] == [len(secret)] * 2
@@ -123,7 +123,7 @@ def test_hex_stays_hex_in_either_case(tmp_path, text):
     assert bytes.fromhex(lower) == bytes.fromhex(upper) == b"[masked]*****"
 
 
-def test_the_longer_of_two_secrets_goes_whole_from_a_dump(tmp_path):
+def test_the_longer_of_two_secrets_is_masked_completely_in_a_dump(tmp_path):
     secrets = hidden("hunter2", "hunter2-and-the-rest")
     assert dumped(tmp_path, b"hunter2-and-the-rest hunter2", secrets, text=True) == b"[masked]************ [masked"
     found = [form.data for form in list_secret_forms(["hunter2", "hunter2-and-the-rest"], text=False)]
@@ -131,7 +131,7 @@ def test_the_longer_of_two_secrets_goes_whole_from_a_dump(tmp_path):
 
 
 @pytest.mark.parametrize("at", range(30, 70, 3))
-def test_a_secret_between_two_windows_goes_whole(tmp_path, monkeypatch, at):
+def test_a_secret_across_two_windows_is_masked_completely(tmp_path, monkeypatch, at):
     monkeypatch.setattr(hiding, "WINDOW", 50)
     secrets = hidden("hunter2", "hunter2-and-the-rest")
     data = dumped(tmp_path, b"x" * at + b"hunter2-and-the-rest" + b"x" * 100, secrets, text=False)
@@ -154,7 +154,7 @@ def test_windows_change_nothing_in_what_is_masked(parts):
 
 
 @pytest.mark.parametrize("before", [0, 999_990, 1_200_000])
-def test_other_spellings_are_masked_in_a_script_alone(tmp_path, before):
+def test_other_encodings_are_masked_only_in_a_script(tmp_path, before):
     coded = base64.b64encode(SECRET)
     data = b"\xff" * before + b" " + coded + b" \xff\r\n"
     assert dumped(tmp_path, data, known("sesame-sesame"), text=True).startswith(b"\xff" * before + b" [masked]")

@@ -35,7 +35,7 @@ def test_a_secret_is_masked_in_every_text_of_an_observation() -> None:
     assert seen.turns[0].text == "it is s3cret-value!"
 
 
-def test_masked_says_that_the_agent_itself_said_it() -> None:
+def test_masked_says_that_the_agent_output_a_secret() -> None:
     seen = Observation("a", turns=(Turn("q", "fine"),), output="s3cret-value")
     assert not Masker(["s3cret-value"]).mask_observation(seen).masked
 
@@ -46,7 +46,7 @@ def test_secrets_with_quotes_and_newlines_are_masked_too() -> None:
     assert Masker([secret]).mask_observation(seen).turns[0].text == "<[masked]>"
 
 
-def test_the_longer_of_two_overlapping_secrets_goes_first() -> None:
+def test_the_longer_of_two_overlapping_secrets_is_masked_first() -> None:
     assert Masker(["abcdef", "abcdefghi"]).mask_text("abcdefghi") == "[masked]"
 
 
@@ -55,7 +55,7 @@ def test_verdicts_are_masked() -> None:
     assert "s3cret-value" not in repr(Masker(["s3cret-value"]).mask_struct(verdict))
 
 
-def test_a_secret_that_is_also_a_word_of_ours_does_not_break_the_record() -> None:
+def test_a_secret_equal_to_a_word_of_holdfast_does_not_break_the_record() -> None:
     for secret in ("timeout", "latency_ms", "http_error", "123456", "no_effect"):
         seen = Observation(
             "0123456789ab",
@@ -86,11 +86,11 @@ def test_a_failure_to_reach_the_agent_is_masked() -> None:
         ("s3cret-va is no cut … s3cre … alue", "s3cret-va is no cut … s3cre … alue"),
     ],
 )
-def test_what_a_cut_left_of_a_secret_is_masked_too(text: str, shown: str) -> None:
+def test_the_rest_of_a_secret_at_a_cut_is_masked(text: str, shown: str) -> None:
     assert Masker(["s3cret-value", "another-one"]).mask_text(text) == shown
 
 
-def test_what_a_cut_left_is_masked_in_a_record() -> None:
+def test_the_rest_of_a_secret_at_a_cut_is_masked_in_a_record() -> None:
     assert Masker(["s3cret-value"]).mask_struct(Turn("q", "…t-value")).text == "…[masked]"
 
 
@@ -169,7 +169,7 @@ def test_a_secret_is_masked_inside_of_base64_wherever_it_begins(secret, before, 
 
 @settings(max_examples=examples(150), deadline=None)
 @given(secret=secrets, way=st.sampled_from(sorted(WAYS)), before=around, after=around)
-def test_whatever_the_secret_and_what_stands_around_it_nothing_of_it_is_left(secret, way, before, after):
+def test_nothing_is_left_of_any_secret_in_any_text(secret, way, before, after):
     written = WAYS[way](secret)
     seen = Observation(
         "0123456789ab", turns=(Turn("q", f"{before}<{written}>{after}"),), output=urlencode({"k": secret})
@@ -183,7 +183,7 @@ def test_whatever_the_secret_and_what_stands_around_it_nothing_of_it_is_left(sec
 @pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(secret=st.text(st.characters(codec="utf-8", exclude_characters="…"), min_size=20, max_size=40), data=st.data())
-def test_what_a_cut_has_left_of_an_escaped_secret_is_masked(secret, data):
+def test_the_rest_of_an_escaped_secret_at_a_cut_is_masked(secret, data):
     way = data.draw(st.sampled_from(["as it is", "json", "json, ascii", "url", "form", "hexadecimal", "base64"]))
     written = b64encode(secret.encode()).decode().rstrip("=")[:-1] if way == "base64" else WAYS[way](secret)
     least = 1 + 6 * len(written) // len(secret)

@@ -21,7 +21,7 @@ async def hello(exchange: Exchange) -> None:
     await exchange.respond(200, body=b"hello")
 
 
-async def test_a_client_that_ends_its_own_direction_gets_all_that_it_asked_for() -> None:
+async def test_a_half_closed_client_gets_its_complete_reply() -> None:
     async with serving(hello) as listener, raw(listener.port) as client:
         client.send(GET + GET)
         client.writer.write_eof()

@@ -29,7 +29,7 @@ def test_a_fault_of_calls_is_refused_by_a_model_function(meet, fault):
 
 
 @pytest.mark.parametrize("fault", [MalformedToolCall(), WrongArgs(), RepeatToolCall()])
-def test_where_the_model_asks_for_no_call_there_is_no_effect(meet, fault):
+def test_faults_on_calls_have_no_effect_on_a_reply_without_calls(meet, fault):
     assert meet(fault, SAID) == SAID
 
 
@@ -145,7 +145,7 @@ def test_repeat_tool_call_remembers_calls_it_let_through(meet):
     assert meet(fault, SAID, memory=memory).tool_calls[0].name == "find_item"
 
 
-def test_repeat_tool_call_has_no_effect_where_the_model_repeats_itself(meet):
+def test_repeat_tool_call_has_no_effect_if_the_model_repeats_itself(meet):
     memory = {"calls": (CALLED,)}
     again = Completion((replace(CALLED, id="call_9"), Finish("tool_calls")))
     assert meet(RepeatToolCall(), again, memory=memory) is again

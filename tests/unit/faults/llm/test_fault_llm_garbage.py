@@ -17,6 +17,6 @@ def test_garbage_takes_the_place_of_the_text(meet):
     assert len(received["content"]) == 40
 
 
-def test_garbage_depends_on_luck_alone(meet):
+def test_garbage_depends_only_on_the_seed(meet):
     assert meet(Garbage(), "hi", seed=1) == meet(Garbage(), "hi", seed=1)
     assert meet(Garbage(), "hi", seed=1) != meet(Garbage(), "hi", seed=2)

@@ -50,14 +50,14 @@ def test_response_drift_changes_the_text_of_a_reply_on_the_wire(meet):
     assert (received.finish, received.usage) == ("stop", BILL)
 
 
-def test_model_fallback_names_a_smaller_model_and_says_less(meet):
+def test_model_fallback_names_a_smaller_model_and_shortens_the_text(meet):
     received = meet(ResponseDrift(drift_type="model_fallback", severity="significant"), SAID)
     assert received.model == "gpt-4o-mini"
     assert SAID.text.startswith(received.text)
     assert 0 < len(received.text) < len(SAID.text)
 
 
-def test_model_fallback_leaves_json_and_calls_alone_but_not_the_name(meet):
+def test_model_fallback_changes_only_the_name_of_json_replies(meet):
     reply = Completion((Text('{"a": 1}'), CALLED, Finish("stop")), model="gemini-2.5-pro")
     received = meet(ResponseDrift(drift_type="model_fallback"), reply)
     assert received == replace(reply, model="gemini-2.5-flash")

@@ -53,7 +53,7 @@ def test_verbosity_shift_cuts_a_single_sentence(meet):
 
 @pytest.mark.parametrize("kind", ["verbosity_shift", "tone_shift"])
 @pytest.mark.parametrize("text", [JSON, "", "  "])
-def test_shifts_of_wording_leave_json_and_nothing_alone(meet, kind, text):
+def test_shifts_of_wording_do_not_change_json_or_an_empty_text(meet, kind, text):
     assert meet(drift(kind, "significant"), text) is text
 
 
@@ -90,7 +90,7 @@ def test_format_change_puts_remarks_around_json(meet):
         ("I am unable to say.", "moderate", "I don't have a way to say."),
     ],
 )
-def test_refusal_rephrase_says_no_in_other_words(meet, text, severity, changed):
+def test_refusal_rephrase_rewords_a_refusal(meet, text, severity, changed):
     assert meet(drift("refusal_rephrase", severity), text) == changed
 
 

@@ -47,7 +47,7 @@ def test_slow_tokens_takes_as_long_for_a_call_as_its_arguments(meet):
     assert received.deltas == (Text("a"), Pause(160), CALLED, Finish("tool_calls"))
 
 
-def test_slow_tokens_says_what_would_have_been_said(meet):
+def test_slow_tokens_keeps_the_reply(meet):
     received = meet(SlowTokens(), SAID)
     assert (received.text, received.finish, received.usage) == (SAID.text, "stop", BILL)
     assert meet(SlowTokens(per_token_ms=0), SAID).text == SAID.text
@@ -70,7 +70,7 @@ def test_empty_choices_takes_the_choices_of_a_plain_reply(meet, arguments):
 
 
 # -- odd_chunks ---------------------------------------------------------------------------------
-def test_odd_chunks_changes_how_a_stream_is_sent_and_nothing_else(meet):
+def test_odd_chunks_changes_only_how_a_stream_is_sent(meet):
     assert meet(OddChunks(), SAID, arguments=STREAM) == replace(SAID, odd=True)
 
 

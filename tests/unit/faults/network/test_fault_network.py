@@ -35,13 +35,13 @@ class Met:
         self.slept.append(ms)
 
 
-def test_latency_gives_the_reply_late_after_the_call_was_made():
+def test_latency_delays_the_reply_after_the_call():
     met = Met("latency", delay_ms=300)
     assert met.run() is met.reply
     assert (met.forwarded, met.slept) == (1, [300])
 
 
-def test_latency_jitters_within_its_bounds_by_the_given_luck():
+def test_latency_jitter_is_bounded_and_seeded():
     waits = []
     for seed in range(50):
         met = Met("latency", seed=seed, delay_ms=100, jitter_ms=40)
@@ -60,7 +60,7 @@ def test_latency_never_waits_less_than_nothing():
     assert met.slept[0] >= 0
 
 
-def test_bandwidth_slows_the_bytes_and_nothing_else():
+def test_bandwidth_only_slows_the_bytes():
     reply = Met("bandwidth", rate=10).run()
     assert reply.delivery.rate == 10_000
     assert reply.value == "x" * 5_000
@@ -81,7 +81,7 @@ def test_the_narrowest_of_two_bandwidths_counts():
         ("slow_close", 10, {"delay_ms": 0}),
     ],
 )
-def test_what_changes_nothing_leaves_the_reply_alone(mode, size, settings):
+def test_settings_without_effect_return_the_same_reply(mode, size, settings):
     met = Met(mode, size=size, **settings)
     assert met.run() == met.reply
 
@@ -107,7 +107,7 @@ def test_a_call_that_fails_is_not_forwarded(mode, settings, error, kind, slept):
         assert raised.value.status == 502  # what a proxy says
 
 
-def test_slicer_cuts_into_pieces_by_the_given_luck():
+def test_slicer_pieces_are_seeded():
     reply = Met("slicer", average_size=10, size_variation=3, delay_ms=2).run()
     slices = reply.delivery.slices
     assert (slices.average, slices.variation, slices.delay_ms) == (10, 3, 2)

@@ -127,7 +127,7 @@ def test_bursts_of_top14_are_two_and_then_it_heals():
         assert entry["times"] == 2
 
 
-def test_a_hang_of_top14_is_felt_and_shorter_than_an_agents_usual_limit():
+def test_a_hang_of_top14_is_shorter_than_an_agents_usual_limit():
     assert [entry["delay_ms"] for entry in top14()["tool-hang"]["tool_faults"]] == [5000, 5000]
 
 
@@ -137,6 +137,6 @@ def test_silent_truncation_claims_to_be_whole():
 
 
 @pytest.mark.parametrize("name", ["tool-hang", "lost-reply"])
-def test_what_a_result_cannot_show_is_also_met_by_url(name):
+def test_faults_that_results_cannot_show_also_act_by_url(name):
     by_name, by_url = top14()[name]["tool_faults"]
     assert by_url == {**by_name, "match_url": "*"}

@@ -105,5 +105,5 @@ STEPS = {
 
 
 @pytest.mark.parametrize(("mode", "plugin"), list(plugins.list_plugins("faults.service")))
-def test_every_fault_stands_at_its_step(mode, plugin):
+def test_every_fault_acts_at_its_step(mode, plugin):
     assert read_traits(plugin()).step == STEPS.get(mode, "connect")

@@ -40,7 +40,7 @@ def test_a_number_without_neighbours_to_exchange_gets_another_digit():
     assert transpose_digits("7", Random(0)) in "12345689"
 
 
-def test_nothing_to_lie_about_leaves_the_very_data():
+def test_data_without_values_to_change_stays_the_same_object():
     for data in [{}, [], None, True, "no numbers", {"a": True}, [[]], float("nan"), "2024-01-15 10:30"]:
         for kind in CHANGES:
             assert CHANGES[kind](data, Random(0)) is data, (data, kind)

@@ -44,7 +44,7 @@ def size(value):
     ],
     ids=repr,
 )
-def test_oversized_is_the_real_reply_padded_in_its_own_kind(meet, value):
+def test_oversized_pads_the_reply_and_keeps_its_type(meet, value):
     received = meet(Oversized(bytes=5_000), value)
     assert type(received) is type(value)
     assert 5_000 <= size(received) <= 5_100
@@ -52,7 +52,7 @@ def test_oversized_is_the_real_reply_padded_in_its_own_kind(meet, value):
         json.loads(received)
 
 
-def test_oversized_goes_on_where_the_reply_ends(meet):
+def test_oversized_appends_to_the_reply(meet):
     assert meet(Oversized(bytes=500), "text").startswith("text ")
     assert meet(Oversized(bytes=500), [1, 2])[:4] == [1, 2, 1, 2]
     assert meet(Oversized(bytes=500), {"a": 1})["a"] == 1
@@ -63,7 +63,7 @@ def test_oversized_is_a_million_bytes_by_default(meet):
 
 
 @pytest.mark.parametrize(("value", "text"), [(5, "5 "), (1.5, "1.5 "), (True, "true ")])
-def test_oversized_makes_text_of_a_number_that_a_model_reads_as_text_anyway(value, text):
+def test_oversized_turns_a_number_in_model_traffic_into_text(value, text):
     context = FakeContext([Injection("tool", "*", "oversized", {"bytes": 500})])
 
     async def forward(call):

@@ -42,7 +42,7 @@ def test_schema_drift_retypes_any_value(meet, value, other):
 
 
 @pytest.mark.parametrize("drift", [SchemaDrift(), SchemaDrift(rename=True)])
-def test_schema_drift_renames_one_field_by_chance_if_told_nothing(meet, drift):
+def test_schema_drift_renames_a_random_field_by_default(meet, drift):
     seen = {frozenset(meet(drift, {"a": 1, "b": 2}, seed=seed)) for seed in range(20)}
     assert seen == {frozenset({"a_value", "b"}), frozenset({"a", "b_value"})}
 

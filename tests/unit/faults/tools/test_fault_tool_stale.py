@@ -6,7 +6,7 @@ def test_stale_on_a_first_call_has_no_effect(meet):
     assert meet(Stale(), value := {"a": 1}) is value
 
 
-def test_stale_gives_the_earliest_reply_for_other_arguments(meet):
+def test_stale_returns_the_earliest_reply_for_other_arguments(meet):
     memory = {}
     ask = {"memory": memory}
     assert meet(Stale(), "A1", arguments={"q": "a"}, **ask) == "A1"
@@ -15,7 +15,7 @@ def test_stale_gives_the_earliest_reply_for_other_arguments(meet):
     assert meet(Stale(), "A2", arguments={"q": "a"}, **ask) == "B1"
 
 
-def test_stale_gives_an_earlier_reply_for_the_same_arguments_if_it_differs(meet):
+def test_stale_returns_a_different_earlier_reply_for_the_same_arguments(meet):
     memory = {}
     meet(Stale(), 1, arguments={"q": "a"}, memory=memory)
     assert meet(Stale(), 1, arguments={"q": "a"}, memory=memory) == 1
@@ -34,7 +34,7 @@ def test_stale_keeps_targets_apart(meet):
     assert meet(Stale(), "B", arguments={"q": "b"}, memory=memory) == "B"
 
 
-def test_stale_gives_what_it_saw_whatever_became_of_it(meet):
+def test_stale_returns_copies_of_earlier_replies(meet):
     memory = {}
     rows = [1]
     meet(Stale(), rows, arguments={"q": "a"}, memory=memory)

@@ -31,7 +31,7 @@ def test_wrong_value_swaps_two_fields_of_one_type(meet):
     assert lies(meet, value, "swap") == [{"low": 2.5, "high": 1.5, "name": "x"}] * 20
 
 
-def test_wrong_value_gives_one_record_the_value_of_another(meet):
+def test_wrong_value_copies_a_value_from_another_record(meet):
     value = [{"n": "a", "price": 1}, {"n": "b", "price": 2}]
     assert lies(meet, value, "other_entity") == [[{"n": "a", "price": 2}, {"n": "b", "price": 1}]] * 20
 

@@ -56,13 +56,13 @@ def test_the_clock_shows_what_the_fault_says(fault: Any, shown: tuple[str, bool]
     assert clock.set == [shown]
 
 
-def test_a_clock_that_is_right_is_left_alone() -> None:
+def test_a_clock_that_is_right_is_not_changed() -> None:
     clock = Clock()
     assert disturbed(Skew(offset_s=0), clock) == ""
     assert clock.set == []
 
 
-def test_a_border_that_never_comes_and_a_clock_that_cannot_be_set_are_errors_of_ours() -> None:
+def test_an_impossible_clock_change_is_a_harness_error() -> None:
     with pytest.raises(HarnessError) as raised:
         disturbed(Jump(to="dst", zone="Asia/Tokyo"), Clock())
     assert raised.value.code == "fault-impossible"

@@ -81,12 +81,12 @@ def test_a_bomb_is_cut_off():
     assert request.decompress("gzip", gzip.compress(bytes(10_000_000)), 1_000) == bytes(1_000)
 
 
-def test_what_cannot_be_undone_is_said():
+def test_an_unknown_encoding_is_not_decoded():
     assert request.decompress("br", b"\x0b\x02\x80hello\x03", 100) is None
     assert request.decompress("gzip", b"no gzip at all", 100) is None
 
 
-def test_only_readable_encodings_are_asked_for():
+def test_only_readable_encodings_are_requested():
     assert request.limit_encodings(b"gzip, deflate, br, zstd") == b"gzip, deflate"
     assert request.limit_encodings(b"br;q=1.0, gzip;q=0.8") == b"gzip;q=0.8"
     assert request.limit_encodings(b"br") == b"identity"
@@ -125,5 +125,5 @@ def test_an_ipv6_address_is_not_a_class_of_characters():
         ("latency", "https://a.example/path", True),
     ],
 )
-def test_what_fails_while_connecting_is_met_there_and_nowhere_else(mode, target, faced):
+def test_connection_faults_act_only_on_connecting(mode, target, faced):
     assert can_act_on(Injection("http", "*", mode), "http", target) is faced

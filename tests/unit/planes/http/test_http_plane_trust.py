@@ -44,12 +44,12 @@ def test_a_client_that_trusts_the_run_accepts_the_leaf(authority, host):
         assert client.selected_alpn_protocol() == "http/1.1"
 
 
-def test_the_name_asked_for_by_sni_is_honoured(authority):
+def test_the_certificate_is_for_the_sni_name(authority):
     with shaken(authority.get_leaf_context("10.0.0.1"), authority.own_file, "behind.example.com"):
         pass
 
 
-def test_a_leaf_is_for_its_host_alone(authority):
+def test_a_certificate_is_valid_only_for_its_host(authority):
     context = authority.get_leaf_context("one.example.com")
     context.sni_callback = None
     with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
@@ -61,7 +61,7 @@ def test_another_runs_authority_is_not_trusted(authority, tmp_path):
         shaken(Authority(tmp_path).get_leaf_context("a.example"), authority.own_file, "a.example")
 
 
-def test_files_are_their_owners_alone_and_hold_no_key(authority):
+def test_only_the_owner_can_read_the_files_and_they_contain_no_key(authority):
     folder = Path(authority.ca_file).parent
     authority.get_leaf_context("c.example")
     assert sorted(path.name for path in folder.iterdir()) == ["ca-bundle.pem", "holdfast-ca.pem"]
@@ -70,7 +70,7 @@ def test_files_are_their_owners_alone_and_hold_no_key(authority):
         assert b"PRIVATE" not in path.read_bytes()
 
 
-def test_the_bundle_is_the_systems_roots_and_ours(authority):
+def test_the_bundle_contains_the_systems_roots_and_holdfasts(authority):
     bundle = Path(authority.ca_file).read_bytes()
     own = Path(authority.own_file).read_bytes()
     assert bundle == read_system_roots() + own
@@ -78,7 +78,7 @@ def test_the_bundle_is_the_systems_roots_and_ours(authority):
 
 
 @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "AWS_CA_BUNDLE"])
-def test_what_a_user_trusts_besides_stays_trusted(authority, tmp_path, name):
+def test_certificates_that_the_user_added_stay_trusted(authority, tmp_path, name):
     theirs = Path(authority.own_file)  # any certificate
     made = Authority(tmp_path, environ={name: str(theirs)})
     own = made.export_pem().partition(b"-----BEGIN PRIVATE")[0]
@@ -131,5 +131,5 @@ def test_variables_of_the_proxy_in_both_cases():
     assert found["NODE_USE_ENV_PROXY"] == "1"
 
 
-def test_loopback_goes_through_the_proxy_where_a_target_is_there():
+def test_loopback_uses_the_proxy_if_a_target_is_on_it():
     assert trust.build_proxy_variables("http://p", True)["NO_PROXY"] == ""

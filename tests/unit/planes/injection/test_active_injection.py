@@ -11,7 +11,7 @@ FAULTS = (Injection("tool", "search", "slow"),) * 3
 TRIAL = Trial("0123456789ab", "contract", Scenario("storm", FAULTS), Task(("q",)), seed=7)
 
 
-def test_the_dice_of_a_fault_are_those_of_its_number() -> None:
+def test_the_draws_of_a_fault_derive_from_its_index() -> None:
     draws = RandomDraws(TRIAL)
     thrown, own = draws.create_rng(2, "search:1"), Random(draws.draw_bits(2, "rng:search:1"))
     assert [thrown.random(), thrown.getrandbits(96), thrown.choice("abc"), thrown.uniform(-1, 1)] == [

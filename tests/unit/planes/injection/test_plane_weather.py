@@ -144,7 +144,7 @@ def test_match_is_by_argument_name_glob_or_value() -> None:
         )
 
 
-def test_what_the_calls_had_that_did_not_match_is_kept() -> None:
+def test_arguments_of_calls_that_did_not_match_are_kept() -> None:
     bench = Bench(fault("search", "error", match={"tools": "write"}), fault("search", "error", match={"q": "a"}))
     for q in ("a", "b", "c"):
         bench.pattern(1, q=q, tools=["read", q])
@@ -154,7 +154,7 @@ def test_what_the_calls_had_that_did_not_match_is_kept() -> None:
     assert bench.weather.unmatched == {0: 'tools: ["read","a"]; tools: ["read","b"]; tools: ["read","c"]'}
 
 
-def test_a_call_without_what_is_matched_says_so() -> None:
+def test_a_missing_argument_is_named() -> None:
     bench = Bench(fault("search", "error", match={"tools": "write"}))
     bench.pattern(1, q="a")
     assert bench.weather.unmatched == {0: "no tools"}
@@ -168,14 +168,14 @@ def test_a_glob_names_several_tools_and_others_pass() -> None:
     assert bench.call("get_price", plane="llm") == ROWS
 
 
-def test_a_tool_behind_a_url_is_not_met_where_a_tool_of_its_name_is_called() -> None:
+def test_a_fault_with_match_url_does_not_act_on_a_tool_call() -> None:
     behind = structs.replace(fault("search", "error"), match_url="https://shop.example/*")
     assert Bench(behind).call("search") == ROWS
     with pytest.raises(Failed):
         Bench(behind).call("https://shop.example/search", plane="http")
 
 
-def test_the_ledger_says_what_would_have_come_and_what_came() -> None:
+def test_the_ledger_has_the_original_and_the_changed_reply() -> None:
     bench = Bench(fault("search", "empty"))
     assert bench.call(q="x") == {"rows": []}
     (met,) = bench.ledger
@@ -183,7 +183,7 @@ def test_the_ledger_says_what_would_have_come_and_what_came() -> None:
     assert met == FaultMet(0, "tool", "search", "empty", 1, "met", '{"rows":[1,2]}', '{"rows":[]}', **values)  # type: ignore[arg-type]
 
 
-def test_a_fault_that_does_not_ask_says_so() -> None:
+def test_the_ledger_says_that_the_tool_was_not_called() -> None:
     bench = Bench(fault("search", "error", error_code=503, message="down"))
     with pytest.raises(Failed) as caught:
         bench.call()
@@ -303,7 +303,7 @@ def test_a_reply_lost_after_the_work_shows_what_would_have_come() -> None:
     assert (len(bench.reached), bench.ledger[0].would) == (1, '{"rows":[1,2]}')
 
 
-def test_a_value_changed_in_its_place_is_met(own: Any) -> None:
+def test_a_value_changed_in_place_is_met(own: Any) -> None:
     async def act(call: Call, forward: Any, ctx: Any) -> Reply:
         reply: Reply = await forward(call)
         reply.value["rows"].append(3)
@@ -380,7 +380,7 @@ def test_an_alarm_of_the_agents_own_during_a_delay_passes_untouched() -> None:
         asyncio.run(bench.weather.inject(Call("tool", "search", {}, 1), bench._forward, alarm))
 
 
-def test_the_luck_of_a_tool_is_drawn_by_arguments_and_occurrence() -> None:
+def test_draws_for_tools_depend_on_arguments_and_occurrence() -> None:
     """Other calls in between change nothing: it is this call's draws."""
     alone = Bench(fault("search", "error", probability=0.5))
     mixed = Bench(fault("search", "error", probability=0.5))
@@ -393,7 +393,7 @@ def test_the_luck_of_a_tool_is_drawn_by_arguments_and_occurrence() -> None:
     assert 5 < wanted.count("x") < 35
 
 
-def test_the_luck_of_a_model_is_drawn_by_the_number_of_the_call() -> None:
+def test_draws_for_models_depend_on_the_number_of_the_call() -> None:
     def hits(prompts: list[str]) -> list[int]:
         weather, ledger = weather_of(fault("chat", "empty", plane="llm", probability=0.5))
 
@@ -453,7 +453,7 @@ def test_settings_that_do_not_fit_are_a_harness_error() -> None:
     assert raised.value.code == "plugin-broken"
 
 
-def test_a_simulated_fault_faces_the_answer_whatever_it_names() -> None:
+def test_a_simulated_fault_acts_on_the_answer() -> None:
     weather, _ = weather_of(fault("search", "error"), fault("chat", "empty", plane="llm"))
     assert [p.injection.mode for p in weather.find_applicable("tool", ANSWER)] == ["error"]
     assert [p.injection.mode for p in weather.find_applicable("llm", ANSWER)] == ["empty"]

@@ -133,7 +133,7 @@ def test_cassette_key_ignores_what_changes_from_run_to_run() -> None:
     assert len({compute_key(other, mask) for other in (chat("hi"), *others)}) == len(others) + 1
 
 
-def test_cassette_key_tells_apart_the_arguments_of_tools() -> None:
+def test_cassette_key_depends_on_the_arguments_of_tools() -> None:
     def asked(order: str) -> Query:
         call = {"type": "tool_use", "id": "toolu_1", "name": "refund", "input": {"id": order}}
         return query(
@@ -221,7 +221,7 @@ def test_cassette_chunks_hold_every_byte(body: bytes, cuts: list[int]) -> None:
     assert b"".join(decode_chunks(*stored)) == body
 
 
-def test_a_trial_that_leaves_the_recording_is_asked_live_from_there_on(tmp_path: Path) -> None:
+def test_a_trial_that_leaves_the_recording_continues_live(tmp_path: Path) -> None:
     record(tmp_path / "c.jsonl", Echo("one", "two"), chat("hi"), chat("more"))
     source = PrefixSource(Cassette(tmp_path / "c.jsonl", mask), Echo("live 1", "live 2"), {})
 

@@ -236,13 +236,13 @@ def oddly(name: str, completion: Completion, seed: int = 1) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["ollama_chat", "gemini", "gemini_array"])
-def test_odd_frames_put_no_comments_where_clients_would_take_them_for_data(name: str) -> None:
+def test_odd_frames_have_comments_only_where_the_format_allows_them(name: str) -> None:
     assert b": keep-alive" not in oddly(name, CALLING)
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", [name for name in CODECS if name != "gemini_array"])
-def test_odd_frames_send_a_frame_twice_that_says_nothing(name: str, seed: int) -> None:
+def test_odd_frames_repeat_only_empty_frames(name: str, seed: int) -> None:
     ends = b"\r\n\r\n" if name == "gemini" else b"\n" if name.startswith("ollama") else b"\n\n"
     sent = [frame for frame in oddly(name, SUNNY, seed).split(ends) if frame and not frame.startswith(b":")]
     (twice,) = {frame for frame in sent if sent.count(frame) > 1}

@@ -48,7 +48,7 @@ def test_odd_json_never_raises(name: str, value: Any) -> None:
 @every_codec
 @settings(max_examples=examples(40), deadline=None)
 @given(like=anything, completion=completions())
-def test_a_reply_is_written_whatever_it_stands_for(name: str, like: Any, completion: Completion) -> None:
+def test_any_reply_can_replace_any_original(name: str, like: Any, completion: Completion) -> None:
     codec = CODECS[name]
     json.loads(codec.write_body(completion, ASKED, like))
     fields = (like,) if isinstance(like, dict) else ()
@@ -82,7 +82,7 @@ _events = st.fixed_dictionaries(
 @settings(max_examples=examples(40), deadline=None)
 @given(told=st.lists(_events, max_size=6), completion=completions())
 @example(told=[{"type": "response.output_item.added"}, {"output_index": 0}], completion=Completion())
-def test_what_is_kept_of_an_odd_stream_can_be_written_again(name: str, told: list[Any], completion: Completion) -> None:
+def test_kept_parts_of_any_stream_can_be_written_again(name: str, told: list[Any], completion: Completion) -> None:
     codec = CODECS[name]
     start, end = (b"data: ", b"\n\n") if codec.stream_type == "text/event-stream" else (b"", b"\n")
     data = b"".join([start + json.dumps(event).encode() + end for event in told])

@@ -104,7 +104,7 @@ def differing(old: Any, new: Any, at: str = "") -> list[str]:
 
 
 @every_format
-def test_nothing_changes_where_nothing_was_changed(name: str) -> None:
+def test_an_unchanged_reply_is_written_unchanged(name: str) -> None:
     again = rewritten(name, CODECS[name].read_reply(REPLIES[name]))
     assert [place for place in differing(REPLIES[name], again) if not place.endswith((".refusal", ".index"))] == []
 
@@ -119,7 +119,7 @@ def test_another_text_changes_only_the_text(name: str) -> None:
 
 
 @every_format
-def test_no_text_leaves_the_calls_and_the_thoughts(name: str) -> None:
+def test_an_empty_text_keeps_calls_and_thoughts(name: str) -> None:
     codec = CODECS[name]
     again = codec.read_reply(rewritten(name, codec.read_reply(REPLIES[name]).with_text("")))
     assert (again.text, again.tool_calls) == ("", codec.read_reply(REPLIES[name]).tool_calls)
@@ -236,13 +236,13 @@ def test_overloaded_has_each_providers_own_status(status: int | None) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_the_time_to_wait_is_told_only_where_there_is_one(provider: str) -> None:
+def test_retry_after_is_sent_only_if_it_is_known(provider: str) -> None:
     assert dict(write_error_reply(provider, Failed("x", status=429, retry_after_s=1.0)).headers)["retry-after"] == "1"
     assert "retry-after" not in dict(write_error_reply(provider, Failed("x", status=429)).headers)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_gateways_page_is_the_same_whoever_is_behind_it(provider: str) -> None:
+def test_the_page_of_a_gateway_is_the_same_for_every_provider(provider: str) -> None:
     page = write_error_reply(provider, Failed("x", status=504, kind="html"))
     assert dict(page.headers)["content-type"] == "text/html"
     assert b"<title>504 Gateway Timeout</title>" in page.body
@@ -274,11 +274,11 @@ def test_a_byte_order_mark_is_not_data() -> None:
     assert list(read_events(b"\xef\xbb\xbfdata: 1\n\n")) == [1]
 
 
-def test_an_event_that_is_not_ended_is_not_told() -> None:
+def test_an_incomplete_event_is_not_read() -> None:
     assert list(read_events(b"data: 1\n")) == []
 
 
-def test_what_is_written_is_read_and_stays_on_one_line() -> None:
+def test_a_written_event_is_one_line_and_reads_back() -> None:
     data = format_event({"text": "a\nb\r\nc"}, "x")
     assert data.count(b"\n") == 3
     assert list(read_events(data)) == [{"text": "a\nb\r\nc"}]

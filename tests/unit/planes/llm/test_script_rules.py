@@ -139,7 +139,7 @@ def test_script_delays_of_a_stream_stand_between_its_chunks(tmp_path: Path) -> N
     assert said(model, chat("hi")).deltas[:2] == (Pause(64), Text("a b c d e"))
 
 
-def test_script_usage_is_counted_unless_given(tmp_path: Path) -> None:
+def test_script_usage_is_counted_unless_the_rule_states_it(tmp_path: Path) -> None:
     counted = said(script(tmp_path, "  - {text: 'Yes, it is.'}\n"), chat("Is it so?")).usage
     assert counted is not None
     assert (counted.input_tokens, counted.output_tokens) == (4, 5)
@@ -148,7 +148,7 @@ def test_script_usage_is_counted_unless_given(tmp_path: Path) -> None:
     assert (given.usage.input_tokens, given.usage.output_tokens, given.finish) == (4, 9, "length")
 
 
-def test_script_gives_the_same_call_ids_every_time_and_no_id_twice(tmp_path: Path) -> None:
+def test_script_call_ids_are_repeatable_and_unique(tmp_path: Path) -> None:
     model = script(tmp_path, "  - tool_calls: [{name: a}, {name: a}]\n")
     first, again = said(model, chat("hi")), said(model, chat("hi", trial="other"))
     assert first == again
@@ -226,7 +226,7 @@ def test_script_embeddings_are_the_same_every_time_and_near_for_like_texts(tmp_p
     assert near(tea, also) > 0.7 > 0.3 > near(tea, rain)
 
 
-def test_script_embeddings_come_as_base64_where_asked(tmp_path: Path) -> None:
+def test_script_embeddings_are_base64_on_request(tmp_path: Path) -> None:
     data = {"model": "m", "input": "tea", "dimensions": 8, "encoding_format": "base64"}
     _, body = passed(script(tmp_path, RULES), query(data, path="/embeddings"))
     values = struct.unpack("<8f", base64.b64decode(body["data"][0]["embedding"]))
@@ -272,7 +272,7 @@ def test_script_embeddings_have_the_shape_of_each_provider(
         ("ollama", "/v1/models", ("data", "id", "small")),
     ],
 )
-def test_script_lists_the_models_it_stands_for(
+def test_script_lists_the_models_that_it_replaces(
     tmp_path: Path, provider: str, path: str, entry: tuple[str, str, str]
 ) -> None:
     asked = query(None, provider=provider, method="GET", path=path)

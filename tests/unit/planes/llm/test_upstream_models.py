@@ -65,7 +65,7 @@ def test_upstream_routes_by_exact_name_then_by_glob_in_file_order() -> None:
 
 
 @pytest.mark.parametrize("provider", ["openai", "ollama"])
-def test_upstream_of_another_format_is_asked_in_translation(provider: Any) -> None:
+def test_upstream_of_another_format_gets_a_translated_request(provider: Any) -> None:
     async def test(server: Server, route: Any) -> None:
         models = {"claude*": ModelSpec(provider=provider, name="qwen", base_url=server.url, api_key="k")}
         asked = message("hi", headers=(("x-api-key", "agent"), ("anthropic-version", "2023-06-01")))
@@ -119,7 +119,7 @@ def test_upstream_error_in_translation_has_the_shape_that_the_agent_knows() -> N
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "google"])
-def test_upstream_that_cannot_be_asked_in_the_agents_format_is_a_clear_error(provider: Any) -> None:
+def test_upstream_without_the_agents_format_is_an_error(provider: Any) -> None:
     async def test(server: Server, route: Any) -> None:
         asked = chat("hi")
         with pytest.raises(WrongFormat, match=f"gpt-4o is served by {provider}.*format of openai"):
@@ -129,7 +129,7 @@ def test_upstream_that_cannot_be_asked_in_the_agents_format_is_a_clear_error(pro
     served(test)
 
 
-def test_upstream_without_a_responses_api_is_asked_by_chat() -> None:
+def test_upstream_without_a_responses_api_gets_chat_completions() -> None:
     from holdfast.planes.llm.codecs.openai_responses import OpenAIResponses
 
     async def test(server: Server, route: Any) -> None:
@@ -183,7 +183,7 @@ def test_upstream_script_that_is_wrong_is_refused_before_any_trial(tmp_path: Pat
         Router({"*": ModelSpec(script="model.yaml")}, {}, tmp_path, Upstreams())
 
 
-def test_upstream_cannot_be_recorded_and_replayed_at_once(tmp_path: Path) -> None:
+def test_recording_and_replaying_cannot_be_combined(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         Router({}, {}, tmp_path, Upstreams(), record=tmp_path / "a", replay=tmp_path / "b")
 

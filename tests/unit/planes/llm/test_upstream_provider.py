@@ -36,7 +36,7 @@ def test_upstream_untouched_call_passes_with_the_agents_own_key() -> None:
 
 
 @pytest.mark.parametrize("headers", [(), PLACEHOLDER])
-def test_upstream_call_without_a_key_is_given_the_users(headers: Any) -> None:
+def test_upstream_call_without_a_key_gets_the_users_key(headers: Any) -> None:
     async def test(server: Server, route: Any) -> None:
         environ = {"OPENAI_API_BASE": server.url, "OPENAI_API_KEY": "sk-user"}
         await answer(route(environ=environ), chat("hi", headers=headers))
@@ -47,7 +47,7 @@ def test_upstream_call_without_a_key_is_given_the_users(headers: Any) -> None:
     served(test)
 
 
-def test_upstream_users_key_goes_to_no_host_that_the_agent_chose() -> None:
+def test_upstream_host_named_by_the_agent_never_gets_the_users_key() -> None:
     async def test(server: Server, route: Any) -> None:
         router = route(environ={"OPENAI_API_KEY": "sk-user"}, policy=Policy([server.url]))
         await answer(router, chat("hi", base_url=server.url))
@@ -57,7 +57,7 @@ def test_upstream_users_key_goes_to_no_host_that_the_agent_chose() -> None:
     served(test)
 
 
-def test_upstream_host_that_the_agent_chose_is_asked_at_a_checked_address() -> None:
+def test_upstream_host_named_by_the_agent_is_called_at_a_checked_address() -> None:
     async def test(server: Server, route: Any) -> None:
         async def resolve(host: str, port: int) -> list[str]:
             return ["127.0.0.1"]
@@ -81,7 +81,7 @@ def test_upstream_host_that_the_agent_chose_is_asked_at_a_checked_address() -> N
         ("ollama", "OLLAMA_HOST", "/api/chat", "authorization", "Bearer user-key"),
     ],
 )
-def test_upstream_each_provider_is_found_and_given_its_key_in_its_way(
+def test_upstream_each_provider_gets_its_key_in_its_own_header(
     provider: str, variable: str, path: str, header: str, value: str
 ) -> None:
     key = {"anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY", "ollama": "OLLAMA_API_KEY"}[provider]
@@ -124,7 +124,7 @@ def test_upstream_without_a_local_ollama_names_the_three_ways(monkeypatch: pytes
     served(test)
 
 
-def test_upstream_that_refuses_is_down_and_its_key_is_not_told() -> None:
+def test_upstream_error_does_not_contain_the_key() -> None:
     async def test(server: Server, route: Any) -> None:
         base = f"http://127.0.0.1:{free_port()}"
         router = route(environ={"GOOGLE_GEMINI_BASE_URL": base})
@@ -155,7 +155,7 @@ def test_upstream_that_breaks_off_is_down() -> None:
     served(test)
 
 
-def test_upstream_failure_of_the_provider_is_told_from_an_answer() -> None:
+def test_provider_failures_are_distinguished_from_answers() -> None:
     statuses = (200, 400, 401, 403, 404, 408, 409, 422, 429, 500, 529)
     asked = chat("hi")
     assert [s for s in statuses if is_provider_failure(s, asked)] == [401, 403, 404, 408, 429, 500, 529]
@@ -218,7 +218,7 @@ def headers(*more: tuple[bytes, bytes]) -> tuple[tuple[bytes, bytes], ...]:
     return (*COMMON, *more)
 
 
-def test_what_goes_on_is_without_the_connections_own_headers() -> None:
+def test_hop_by_hop_headers_are_not_forwarded() -> None:
     found = AgentHeaders(headers((b"X-Hop", b"1"), (b"CONTENT-LENGTH", b"3"), (b"Authorization", b"Bearer theirs")))
     kept = ((b"User-Agent", b"OpenAI/Python 2.1"), (b"Authorization", b"Bearer theirs"))
     assert found.to_upstream() == (*kept, (b"accept-encoding", b"identity"))
@@ -233,6 +233,6 @@ def test_each_way_on_has_the_key_that_is_meant_for_it() -> None:
     assert (b"x-api-key", b"other") in found.to_upstream()
 
 
-def test_no_key_is_told_from_an_empty_one() -> None:
+def test_a_missing_key_is_distinguished_from_an_empty_one() -> None:
     assert AgentHeaders(COMMON).key is None
     assert AgentHeaders(headers((b"Authorization", b"Bearer "))).key == ""

@@ -135,7 +135,7 @@ def test_the_one_tool_that_the_code_calls_is_the_call(code: str, name: str, argu
         assert found[1] == arguments
 
 
-def test_what_the_code_printed_is_the_tools_result() -> None:
+def test_the_output_of_code_is_the_result_of_its_tool() -> None:
     (result,) = OPENAI_CHAT.read_request("/chat/completions", BODY).results
     assert (result.key, result.name, result.text, result.arguments) == (
         "call_1",
@@ -149,7 +149,7 @@ def test_what_the_code_printed_is_the_tools_result() -> None:
     assert extract_output("5") == "5"
 
 
-def test_another_result_stands_in_its_place() -> None:
+def test_a_changed_result_replaces_only_the_output() -> None:
     changed = OPENAI_CHAT.replace_results(BODY, {"call_1": "Error: 503"}, frozenset())
     text = changed["messages"][2]["content"][0]["text"]
     assert text == "Observation:\nExecution logs:\nError: 503\nLast output from code snippet:\nNone"

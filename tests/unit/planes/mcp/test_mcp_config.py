@@ -31,7 +31,7 @@ def test_a_command_is_started_by_the_relay_and_keeps_its_environment(section):
 
 
 @pytest.mark.parametrize("key", ["url", "httpUrl", "serverUrl"])
-def test_a_url_becomes_ours_and_its_headers_stay_on_our_side(key):
+def test_a_url_is_replaced_and_its_headers_stay_with_holdfast(key):
     entry = {"type": "http", key: "https://a.example/mcp", "headers": {"Authorization": "Bearer k"}}
     config, servers = rewrite_config({"mcpServers": {"a/b": entry}}, **PLACE)
     assert config["mcpServers"]["a/b"] == {"type": "http", key: "http://h/t/mcp/a%2Fb"}
@@ -49,14 +49,14 @@ def test_references_are_filled_in_for_what_stays_on_our_side():
     assert raised.value.code == "mcp-config-invalid"
 
 
-def test_the_given_configuration_is_not_changed():
+def test_the_original_configuration_is_not_changed():
     given = {"mcpServers": {"a": {"command": "a", "env": {}}, "b": {"url": "http://b", "headers": {"x": "y"}}}}
     before = json.dumps(given)
     rewrite_config(given, **PLACE)
     assert json.dumps(given) == before
 
 
-def test_what_cannot_be_rewritten_is_refused_by_name():
+def test_an_invalid_server_is_rejected_by_name():
     for config, says in [
         ({}, "names no servers"),
         ({"mcpServers": {}}, "names no servers"),
@@ -74,7 +74,7 @@ def test_what_cannot_be_rewritten_is_refused_by_name():
         assert says in str(refused.value), (config, says)
 
 
-def test_the_written_file_is_for_its_owner_alone(tmp_path):
+def test_only_the_owner_can_read_the_written_file(tmp_path):
     path = tmp_path / "mcp.json"
     path.write_text("old")
     path.chmod(0o644)

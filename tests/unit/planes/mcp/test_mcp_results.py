@@ -29,7 +29,7 @@ def changed(result, new):
     return value, put(new)
 
 
-def test_text_is_the_value_and_goes_back_next_to_what_else_there_is():
+def test_text_is_the_value_and_other_blocks_stay():
     result = {"content": [IMAGE, TEXT, {"type": "text", "text": "more"}], "isError": False, "_meta": {"k": 1}}
     value, back = changed(result, "other")
     assert value == "hello\nmore"
@@ -83,7 +83,7 @@ def test_an_image_next_to_an_object_stays():
     assert changed(alone, {"a": 2, "b": 2})[1] == {"content": [IMAGE], "structuredContent": {"a": 2, "b": 2}}
 
 
-def test_the_text_of_a_resource_in_a_result_is_the_value_where_there_is_no_other():
+def test_the_text_of_an_embedded_resource_is_the_value_without_other_text():
     page = {"type": "resource", "resource": {"uri": "file:///a", "mimeType": "text/plain", "text": "price 12"}}
     value, back = changed({"content": [IMAGE, page]}, "price 21")
     assert value == "price 12"
@@ -102,7 +102,7 @@ def test_the_text_of_a_resource_in_a_result_is_the_value_where_there_is_no_other
         ),
     )
 )
-def test_whatever_a_server_sends_can_be_read_shown_and_changed(result):
+def test_any_result_can_be_read_shown_and_changed(result):
     value, put = read_tool_value(result)
     put(value)
     put("text")

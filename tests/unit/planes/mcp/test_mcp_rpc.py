@@ -64,7 +64,7 @@ def test_other_arguments_make_another_message_and_the_same_none():
     assert (other["id"], other["jsonrpc"]) == ("a", "2.0")
 
 
-def test_a_request_that_says_its_version_is_stateless():
+def test_a_request_with_its_version_is_stateless():
     def stateless(params):
         return rpc.RpcRequest(1, "ping", params, b"").is_stateless
 
@@ -98,7 +98,7 @@ def test_events_are_found_however_the_bytes_are_cut(cuts):
 
 
 @given(st.binary(max_size=30).filter(lambda data: not data.startswith(b" ")))
-def test_an_event_says_what_it_was_given(data):
+def test_an_event_carries_its_message(data):
     (one,) = EventSplitter().feed(format_message(data, b"3"))
     assert (one.id, one.data) == (b"3", data.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
 
@@ -152,7 +152,7 @@ def talked(kinds: tuple[tuple[Any, str], ...], result: dict[str, Any], left_out:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("result", RESULTS, ids=["text", "record", "list"])
-def test_each_of_two_faults_is_met_if_the_client_would_have_got_something_else(result: dict[str, Any]) -> None:
+def test_each_of_two_faults_is_met_if_it_changed_the_message(result: dict[str, Any]) -> None:
     calm = talked((), result)[1]
     for kinds in permutations(KINDS, 2):
         talk, got = talked(kinds, result)

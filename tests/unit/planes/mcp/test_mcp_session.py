@@ -31,13 +31,13 @@ def test_an_untouched_answer_passes_as_the_bytes_it_came_in():
         {"result": 3},
     ],
 )
-def test_what_is_not_a_result_of_the_tool_passes_a_fault_untouched(answer):
+def test_answers_that_are_not_tool_results_pass_unchanged(answer):
     talk = Talk([Injection("tool", "*", "wrong_value")], **answer)
     assert talk.say(call()).line == line(id=1, **answer)
     assert [met.effect for met in talk.context.ledger] == ["no_effect"]
 
 
-def test_a_result_that_a_fault_changed_in_its_place_goes_out_changed(monkeypatch):
+def test_a_result_changed_in_place_is_sent_changed(monkeypatch):
     async def in_place(self, call, forward, ctx):
         reply = await forward(call)
         reply.value["rows"] = []
@@ -50,7 +50,7 @@ def test_a_result_that_a_fault_changed_in_its_place_goes_out_changed(monkeypatch
     assert [met.effect for met in talk.context.ledger] == ["met"]
 
 
-def test_a_listed_tool_that_a_fault_changed_in_its_place_goes_out_changed(monkeypatch):
+def test_a_listed_tool_changed_in_place_is_sent_changed(monkeypatch):
     async def in_place(self, call, forward, ctx):
         reply = await forward(call)
         reply.value["description"] = "Obey."
@@ -61,7 +61,7 @@ def test_a_listed_tool_that_a_fault_changed_in_its_place_goes_out_changed(monkey
     assert b"Obey." in talk.say(line(id=1, method="tools/list")).line
 
 
-def test_a_call_is_told_to_the_trace_as_the_client_saw_it():
+def test_the_trace_has_a_call_as_the_client_saw_it():
     talk = Talk([Injection("tool", "search", "error", {"error_code": 500}, Schedule(on_call=2))], result=OK)
     talk.say(call(q="a"))
     talk.say(call(q="a"))
@@ -126,7 +126,7 @@ def test_listings_are_not_calls_for_tool_faults_and_no_events():
     assert json.loads(talk.say(call()).line)["result"]["isError"] is True
 
 
-def test_a_call_of_a_vanished_tool_tells_that_the_tools_have_changed_unless_there_is_no_session():
+def test_a_call_of_a_vanished_tool_announces_the_change_in_a_session():
     talk = Talk([Injection("mcp", "search", "tools_changed")], result=OK)
     outcome = talk.say(call())
     assert json.loads(outcome.first) == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -173,7 +173,7 @@ def test_a_match_on_arguments_decides_which_calls_meet_a_fault():
     assert talk.say(call(q="b")).changed is False
 
 
-def test_resources_and_prompts_are_minded_only_under_attack():
+def test_resources_and_prompts_are_read_only_under_attack():
     read = line(id=1, method="resources/read", params={"uri": "shop://terms"})
     calm = Talk([Injection("tool", "*", "error")])
     assert not calm.session.can_answer(rpc.read_request(rpc.read_message(read), read))
@@ -214,7 +214,7 @@ def test_the_fields_of_an_image_are_not_values():
                 assert met.note == NOTHING_TO_CHANGE[mode], (mode, kind, content)
 
 
-def test_whatever_a_fault_makes_of_an_image_is_content():
+def test_every_fault_on_an_image_leaves_valid_content():
     for mode in plugins.list_names("faults.tool"):
         talk = Talk([Injection("tool", "*", mode, {"delay_ms": 1} if mode in ("slow", "timeout") else {})])
         talk.answer = {"result": {"content": [IMAGE]}}
@@ -257,7 +257,7 @@ def test_an_empty_result_has_nothing_in_it(result, structured):
     assert [met.effect for met in talk.context.ledger] == ["met"]
 
 
-def test_what_stands_next_to_an_empty_list_keeps_its_text_and_images():
+def test_other_fields_next_to_an_emptied_list_keep_their_text_and_images():
     result = {"content": [IMAGE, TEXT], "structuredContent": {"rows": [1, 2], "of": "may"}}
     answer = json.loads(Talk([Injection("tool", "*", "empty")], result=result).say(call()).line)["result"]
     assert answer["content"] == [IMAGE, {"type": "text", "text": '{"rows":[],"of":"may"}'}]
@@ -288,7 +288,7 @@ def test_a_changed_result_fits_what_the_tool_declares(mode, listed):
 
 
 @pytest.mark.parametrize("mode", [*KEEPS_SHAPE, "indirect_injection"])
-def test_where_nothing_fits_the_schema_the_fault_is_not_met_and_says_why(mode):
+def test_a_fault_that_fits_no_schema_is_not_met_with_the_reason(mode):
     plane = "tool" if mode in KEEPS_SHAPE else "context"
     schema = {"type": "object", "properties": {"count": {"const": 2}}, "required": ["count"]}
     schema["additionalProperties"] = False

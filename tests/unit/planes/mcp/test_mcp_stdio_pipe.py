@@ -53,7 +53,7 @@ def test_two_calls_with_one_id_are_answered_in_order():
     assert received == [b"S" + one, b"S" + two, b"C" + OK, b"C" + OK.replace(b"hello", b"again")]
 
 
-def test_a_cancelled_call_is_given_up_and_the_server_is_reported():
+def test_a_cancelled_call_ends_and_the_server_is_notified():
     cancel = line(method="notifications/cancelled", params={"requestId": 1})
     received, context = served(b"C" + call(), b"C" + cancel, b"S" + OK)
     assert received == [b"S" + call(), b"S" + cancel, b"C" + OK]  # a late answer is the client's to ignore
@@ -98,7 +98,7 @@ def test_a_crash_kills_and_a_lost_reply_ends_the_server():
     assert received == [b"S" + call(), b"K15"]
 
 
-def test_the_end_of_the_clients_input_is_passed_on_after_what_it_said():
+def test_the_end_of_input_follows_the_clients_messages():
     received, _ = served(b"C" + call(), b"E", b"S" + OK)
     assert received == [b"S" + call(), b"E", b"C" + OK]
 
@@ -125,7 +125,7 @@ FIX = ": fix its command in the agent's MCP configuration"
         ),
     ],
 )
-def test_a_server_that_fails_before_it_says_a_word_is_an_error_of_the_trial(ending, why):
+def test_a_server_that_fails_before_its_first_message_is_a_harness_error(ending, why):
     context = served(b"C" + call(), ending)[1]
     assert context.troubles == [why]
     assert context.troubles == [why]
@@ -214,7 +214,7 @@ def test_a_list_of_tools_that_nobody_reads_has_no_poison() -> None:
 
 
 @pytest.mark.parametrize(("taken", "effects"), [(2, ["met", "met"]), (1, ["met", "no_effect"]), (0, ["no_effect"] * 2)])
-def test_what_its_pipe_had_taken_before_it_left_was_met(taken: int, effects: list[str]) -> None:
+def test_messages_that_the_clients_pipe_accepted_were_met(taken: int, effects: list[str]) -> None:
     calls = (b"C" + call(), b"S" + ORDER, b"C" + call(), b"S" + ORDER)
     assert [met.effect for met in after(FAULTS[0], *calls, b"G%d" % taken).ledger] == effects
 
@@ -224,6 +224,6 @@ def test_a_count_that_is_none_is_taken_for_nothing() -> None:
         assert [met.effect for met in after(FAULTS[0], b"C" + call(), b"S" + ORDER, told).ledger] == ["no_effect"]
 
 
-def test_a_delay_was_felt_by_one_that_left_while_it_waited() -> None:
+def test_a_client_that_left_during_a_delay_has_met_it() -> None:
     context = after(Injection("tool", "*", "slow", {"delay_ms": 20}), b"C" + call(), b"S" + ORDER, b"G0")
     assert [met.effect for met in context.ledger] == ["met"]

@@ -165,7 +165,7 @@ def asked(stream: bytes, headers: dict[str, str] | None = None) -> tuple[bytes, 
 
 
 @pytest.mark.parametrize("end", [b"\r\n\n", b"\n\r\n", b"\r\r", b"\n\r"])
-def test_an_answer_is_found_whatever_its_line_ends(end: bytes) -> None:
+def test_an_answer_is_found_with_any_line_ending(end: bytes) -> None:
     received, context = asked(b"\xef\xbb\xbfdata: " + EMPTY + end)
     assert EMPTY in received
     assert (context.troubles, context.trace[0].phase) == ([], "done")

@@ -64,7 +64,7 @@ RESP = b"*3\r\n$3\r\nSET\r\n$100\r\ncart:C-40417\r\n$5\r\n219.5\r\n"
         ("", RESP, {"c40417", "cart:c40417", "219.5"}),
     ],
 )
-def test_what_a_client_sends(wire, data, values):
+def test_values_in_a_request_are_read(wire, data, values):
     assert followed_values(read_sent_text(wire, data)).keys() >= values
     assert not followed_values(read_sent_text(wire, data)).keys() & {"customers", "password4711", "100"}
 
@@ -73,7 +73,7 @@ def test_what_a_client_sends(wire, data, values):
     ("wire", "data"),
     [("postgres", ROW), ("mysql", MYSQL_ROW), ("", b"$7\r\nC-40417\r\n$6\r\n219.50\r\n")],
 )
-def test_what_a_service_replies(wire, data):
+def test_values_in_a_reply_are_read(wire, data):
     assert followed_values(read_received_text(wire, data)).keys() == {"c40417", "219.5"}
 
 

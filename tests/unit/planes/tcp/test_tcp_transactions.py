@@ -69,7 +69,7 @@ def test_nothing_is_met_in_a_block_that_failed():
     assert one.say(INSERT)[0] == "statement 2!"
 
 
-def test_what_the_server_says_counts():
+def test_the_servers_state_wins():
     one = Counted()
     one.transactions.set_server_state(open=True)
     assert one.say(INSERT) == ["statement 1", "write 1"]

@@ -240,7 +240,7 @@ def test_postgres_answers_pass_unchanged_and_are_understood(places):
 
 
 @given(st.lists(st.integers(0, 1_000_000), max_size=12))
-def test_the_answer_to_a_query_of_ours_is_not_for_the_client(places):
+def test_the_client_does_not_get_answers_to_holdfasts_queries(places):
     async def run():
         replies = postgres.PostgresReplies(transactions())
         replies.expect(postgres.FIX)
