@@ -125,10 +125,7 @@ def test_what_is_mapped_exists_and_what_keeps_the_intent_is_not_an_attack() -> N
 
 
 def test_the_table_of_the_docs_has_every_id() -> None:
-    table = (REPO / "docs/faults.md").read_text().partition("\n## Known as\n")[2]
-    rows = {
-        (name, kind, ids)
-        for names, kind, ids in re.findall(r"^\| (`.*`) \| (\w+) \| (.*) \|$", table, re.MULTILINE)
-        for name in re.findall(r"`(\w+)`", names)
-    }
+    table = (REPO / "docs/configuration.md").read_text().partition("\n## Public lists\n")[2]
+    linked = re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", table, re.MULTILINE)
+    rows = {(name, kind, re.sub(r"\[(.*?)\]\([^)]*\)", r"\1", ids)) for name, kind, ids in linked}
     assert rows == {(name, kind, ", ".join(map(str, find_entries(ids)))) for (kind, name), ids in known().items()}
