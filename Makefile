@@ -81,8 +81,8 @@ figures: ## The size and shape of the code: lines, files, long functions, large 
 	@$(PYTHON) tools/figures.py
 
 docs: $(VENV)/.dev ## Write docs/configuration.md, docs/codes.md and docs/holdfast.schema.json from the types
-	$(BIN)/python -m holdfast.spec.catalogue.reference > docs/configuration.md
-	$(BIN)/python -m holdfast.spec.catalogue.reference codes > docs/codes.md
+	$(BIN)/python tools/reference.py > docs/configuration.md
+	$(BIN)/python tools/reference.py codes > docs/codes.md
 	$(BIN)/holdfast schema -o docs/holdfast.schema.json
 
 $(VENV)-docs/.docs: requirements/docs.txt

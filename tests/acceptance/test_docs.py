@@ -19,8 +19,8 @@ from holdfast import plugins
 from holdfast.cli.main import root
 from holdfast.faults import profiles
 from holdfast.spec import check
-from holdfast.spec.catalogue.reference import build_codes_page, build_reference
 from holdfast.spec.rules.fault_entry import FAMILIES
+from reference import build_codes_page, build_reference
 
 DOCS = REPO / "docs"
 SHOP = next(block for block in blocks(DOCS / "guide.md") if block.file == "shop.py")

@@ -31,7 +31,7 @@ from holdfast.report import overall
 from holdfast.report.terminal import comparison as comparison_table
 from holdfast.runner.start import PartFile
 from holdfast.score.comparison import Comparison, RuleComparison
-from holdfast.spec.catalogue.reference import find_sections
+from holdfast.spec.catalogue.json_schema import find_sections
 from holdfast.spec.sections.file import VERSIONS, File
 from holdfast.store.past_run import PastRun
 from holdfast.store.record import StoredAnswer, TrialRecord

@@ -28,6 +28,6 @@ __all__ = [
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema 2020-12 of a spec, for editors. It loads every plug-in, so it is built on demand."""
-    from holdfast.spec.catalogue.reference import build_json_schema
+    from holdfast.spec.catalogue.json_schema import build_json_schema
 
     return build_json_schema()

@@ -17,10 +17,10 @@ import holdfast
 from holdfast.reading.fields import about, get_keys
 from holdfast.reading.tree import parse
 from holdfast.spec import check, json_schema
-from holdfast.spec.catalogue.reference import build_reference
 from holdfast.spec.catalogue.schema import build_properties
 from holdfast.spec.rules.fault_entry import FAMILIES
 from holdfast.spec.sections.file import File
+from reference import build_reference
 
 REPO = Path(__file__).parents[3]
 WRITTEN = [

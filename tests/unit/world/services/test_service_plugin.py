@@ -17,9 +17,10 @@ from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 from holdfast.model.world import ServiceSpec, WorldSpec
 from holdfast.spec import check
-from holdfast.spec.catalogue.reference import build_json_schema, build_reference
+from holdfast.spec.catalogue.json_schema import build_json_schema
 from holdfast.world.service_planes import assign_addresses, build_variables
 from holdfast.world.services import open_keeper
+from reference import build_reference
 from refused import refused
 
 TRIAL = Trial("0", "contract", Scenario("calm"), Task(("?",)))
