@@ -352,9 +352,10 @@ def test_no_descriptor_and_no_zombie_is_left_over_many_trials(tmp_path: Path) ->
     async def use(site: Site) -> tuple[set[str], set[str], int]:
         await run_trial(site, trial_of())
         before = set(os.listdir("/proc/self/fd"))
+        host = site.agent._zygote.process.pid  # type: ignore[attr-defined]
         for n in range(300):
             await run_trial(site, trial_of(n=n))
-        host = site.agent._zygote.process.pid  # type: ignore[attr-defined]
+        assert host == site.agent._zygote.process.pid, "one process serves all"  # type: ignore[attr-defined]
         below = Path(f"/proc/{host}/task/{host}/children").read_text().split()
         return before, set(os.listdir("/proc/self/fd")), len(below) + len(os.listdir(f"/proc/{host}/fd"))
 

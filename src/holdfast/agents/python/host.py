@@ -110,8 +110,10 @@ class Zygote(SpareChild):
         os.setsid()
 
     def serve(self) -> None:
-        # The child was forked before its trial was known, so the fork costs the trial no time. It reports its pid
-        # before any code of the agent runs: from then on Holdfast knows which process a connection belongs to.
+        # The child was forked before its trial was known, so the fork costs the trial no time. It shares the imported
+        # modules with the zygote; the kernel copies only the pages that it writes to. All waiting children read the
+        # same socket, and the kernel gives each order to one of them. The child reports its pid before any code of the
+        # agent runs: from then on Holdfast knows which process a connection belongs to.
         work = receive_order(self.control)
         if work is not None:
             send_message(self.control.fileno(), protocol.ChildStarted(work.ticket, os.getpid()))

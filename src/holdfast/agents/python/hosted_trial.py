@@ -51,8 +51,6 @@ class HostedTrial:
         self.limit_ms = inf
         """The time limit of the turn, once it has run out: an answer that took longer is late."""
         self.exited = False
-        self.abandoned = False
-        """Whether nobody waits for it any more."""
         self.status: int | None = None
         self.out_of_memory = ""
         self.printed = Tail()

@@ -62,10 +62,11 @@ class PythonHost:
         self._timeout_s = setup.agent.timeout_ms / 1000
         self._mark = mark
         self._loop = asyncio.get_running_loop()
-        self._hosted: dict[int, HostedTrial] = {}
         self._tickets = 0
-        self._tickets_by_pid: dict[int, int] = {}
-        self._begun: dict[int, OnStarted] = {}
+        self._starting: dict[int, tuple[HostedTrial, OnStarted | None]] = {}
+        """Trials whose process is not known yet, by ticket."""
+        self._running: dict[int, HostedTrial] = {}
+        """The other trials, by process."""
         self._frames = protocol.MessageFrames(self._handle_notice)
         self._loop.add_reader(control.fileno(), self._read_control)
 
@@ -95,17 +96,16 @@ class PythonHost:
         """Run one trial until it ends or is stopped. `begun` is called with its process as soon as that is known."""
         hosted = HostedTrial(context, task)
         self._tickets += 1
-        self._hosted[self._tickets] = hosted
-        if begun is not None:
-            self._begun[self._tickets] = begun
+        ticket = self._tickets
+        self._starting[ticket] = hosted, begun
         try:
-            await self._send_order(self._tickets, hosted.pipes.child_ends)
+            await self._send_order(ticket, hosted.pipes.child_ends)
             await hosted.begin()
             await self._watch(hosted)
             hosted.pipes.drain()
         finally:
+            self._starting.pop(ticket, None)  # a process that is reported from now on is killed then
             if not hosted.exited:  # Holdfast was interrupted
-                hosted.abandoned = True
                 kill_group(hosted.pid, signal.SIGKILL)
             hosted.pipes.close()
         return hosted.build_answer(self._timeout_s)
@@ -117,7 +117,6 @@ class PythonHost:
             except BlockingIOError:  # very many concurrent trials
                 await asyncio.sleep(0.001)
             except OSError as broken:
-                del self._hosted[ticket]
                 raise AgentLost(f"the agent's host process is gone: {broken}") from broken
             else:
                 return
@@ -162,29 +161,24 @@ class PythonHost:
         except msgspec.DecodeError:  # the agent has tampered with the process that holds it
             self._on_lost()
             return
-        if isinstance(notice, protocol.ChildStarted):
-            self._on_started(notice)
-            return
-        ticket = notice.ticket if isinstance(notice, protocol.ForkRefused) else self._tickets_by_pid.pop(notice.pid, 0)
-        hosted = self._hosted.pop(ticket, None)
-        if hosted is None:
-            return  # a child that died before its trial
-        if isinstance(notice, protocol.ForkRefused):
-            hosted.fail(f"no process could be started for the trial: {notice.why}", "no-process")
         if isinstance(notice, protocol.ChildExited):
-            hosted.notes.extend(describe_survivors(notice.survivors))
-        hosted.finish(notice.status if isinstance(notice, protocol.ChildExited) else None)
-
-    def _on_started(self, notice: protocol.ChildStarted) -> None:
-        hosted = self._hosted.get(notice.ticket)
-        begun = self._begun.pop(notice.ticket, None)
-        if begun is not None:
-            begun(notice.pid)
-        self._tickets_by_pid[notice.pid] = notice.ticket
-        if hosted is None or hosted.abandoned:
+            hosted = self._running.pop(notice.pid, None)
+            if hosted is not None:  # otherwise it died before its trial
+                hosted.notes.extend(describe_survivors(notice.survivors))
+                hosted.finish(notice.status)
+            return
+        hosted, begun = self._starting.pop(notice.ticket, (None, None))
+        if isinstance(notice, protocol.ForkRefused):
+            if hosted is not None:
+                hosted.fail(f"no process could be started for the trial: {notice.why}", "no-process")
+                hosted.finish(None)
+        elif hosted is None:
             kill_group(notice.pid, signal.SIGKILL)
         else:
             hosted.pid = notice.pid
+            self._running[notice.pid] = hosted
+            if begun is not None:
+                begun(notice.pid)
 
     def _on_lost(self) -> None:
         """Handle the loss of the host.
@@ -195,11 +189,12 @@ class PythonHost:
         if self.process.poll() is None:
             kill_group(self.process.pid, signal.SIGKILL)
         code = self.process.wait()
-        for hosted in self._hosted.values():
+        for hosted in (*(hosted for hosted, _ in self._starting.values()), *self._running.values()):
             if self._forks and not self.alone and not hosted.exited:
                 hosted.fail("the agent's host process died", HOST_DIED)
             hosted.finish(-code if code < 0 else code << 8)
-        self._hosted.clear()
+        self._starting.clear()
+        self._running.clear()
 
     @property
     def alive(self) -> bool:
@@ -208,7 +203,7 @@ class PythonHost:
     @property
     def idle(self) -> bool:
         """Whether it is alive and runs no trial."""
-        return self.alive and not self._hosted
+        return self.alive and not self._starting and not self._running
 
     def close(self) -> None:
         """End the host and everything it runs."""
