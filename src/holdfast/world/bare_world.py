@@ -169,11 +169,6 @@ class BareWorld:
     services: Mapping[str, Service] = {}
     audit_gaps: Mapping[str, str] = {}
 
-    __slots__ = (
-        *("_lent", "_machine", "_place", "audit_log", "context", "environ", "foreseen", "planes", "remembered", "root"),
-        *("trace_log", "trial", "used"),
-    )
-
     def __init__(self, context: TrialContext, machine: Machine) -> None:
         self.context = context
         self.trial: Trial = context.trial

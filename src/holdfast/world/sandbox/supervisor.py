@@ -39,8 +39,9 @@ def prepare_sandbox(machine: System) -> SandboxMounts:
     Raises OSError if it cannot.
     """
     uid, gid = os.getuid(), os.getgid()
-    # User namespace first: it grants the rights to make the others. The ids map to themselves, so files keep their
-    # owner and the agent does not appear as root.
+    # The user namespace comes first: in it, an unprivileged process has every right over the namespaces that it makes
+    # next, and none over the host's. Its ids map to themselves, so files keep their owner and the agent does not appear
+    # as root. The network namespace has nothing but loopback, which starts down: no packet leaves it.
     kernel.unshare(kernel.NEWUSER | kernel.NEWNET)
     kernel.map_self(uid, gid)
     kernel.raise_loopback()

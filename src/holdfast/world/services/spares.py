@@ -97,10 +97,9 @@ class ServerOfTrial:
                 )
             except OSError as refused:
                 raise ServiceFailed(f"{program.name} cannot be started: {refused}") from refused
-            if code is None:
-                raise ServiceFailed(f"{program.name} took longer than {LIMIT_S:.0f} s")
             if code != 0:
-                raise ServiceFailed(f"{program.name} failed: {_find_last_message(messages) or f'exit code {code}'}")
+                why = f"failed: {_find_last_message(messages) or f'exit code {code}'}"
+                raise ServiceFailed(f"{program.name} {f'took longer than {LIMIT_S:.0f} s' if code is None else why}")
 
     def _confine(self, argv: list[str]) -> list[str]:
         """Return the command with a limit on what it writes, confined like the server if that is possible."""
