@@ -134,6 +134,21 @@ def test_an_agent_that_ends_right_after_the_write_is_killed_too(processes):
     assert (told(context), restarts) == ([(0, "world", "killed", "met")], [True])
 
 
+def test_a_fault_that_waits_for_a_write_acts_before_its_reply_arrives():
+    killed = []
+
+    async def during(faults, context):
+        killed.append(await faults.settle_write())  # the first write
+        faults.handle_event("http_call", True)
+        killed.append(await faults.settle_write())  # the second
+        faults.handle_event("http_call", True)
+        killed.append(await faults.needs_restart())
+        killed.append(await faults.settle_write())
+
+    _, context, _ = run(("killed", {"after_event": {"write": 2}}), during=during)
+    assert (killed, told(context)) == ([False, True, True, False], [(0, "world", "killed", "met")])
+
+
 def test_events_after_the_end_begin_nothing():
     world, context, faults = run(("killed", {"on_event": "command"}))
     faults.handle_event("command")
