@@ -406,4 +406,4 @@ def _write_notes(planner: HuntPlanner, settled: Set[str]) -> Iterator[str]:
     if planner.noisy and planner.options.only_known:
         yield f"the agent is not deterministic: a known cause fails again if {STEP_FAILS} trials fail, more than calm"
     elif planner.noisy:
-        yield "the agent is not deterministic: every cause was confirmed against calm runs"
+        yield "the agent is not deterministic: a cause fails more often than calm in several trials; the rest is flaky"
