@@ -82,7 +82,7 @@ def test_langgraph_holds_in_calm_and_says_nothing_after_arguments_that_are_not_j
     assert [(fault["mode"], fault.get("effect", "met")) for fault in broken["faults"]] == [
         ("malformed_tool_call", "met")
     ]
-    assert broken["turns"][0]["ending"] == "no_answer"
+    assert broken["turns"][0]["text"] == ""
 
 
 @pytest.mark.long

@@ -94,7 +94,7 @@ def run_spec(path: Path, tasks: tuple[Task, ...] = ()) -> Result:
 def hunt_spec(path: Path, order: int, max_trials: int) -> HuntResult:
     """What a hunt on the spec finds."""
     asked = RunOptions(part="hunt", hunt=build_hunt_options(order=order), max_trials=max_trials)
-    job = prepare_hunt(path, asked).job
+    job = prepare_hunt(path, asked)
     rundir = begin(job, path.parent / "runs")
     try:
         running = run(job, rundir, lambda event: None)
