@@ -138,8 +138,8 @@ class Sums(NamedTuple):
         return Sums(self.passed + self.error, self.failed, 0.0).score
 
 
-Weather: TypeAlias = Literal["calm", "chaos", "outside"]
-"""Of a cell; `outside`: it is not part of the score."""
+CellUse: TypeAlias = Literal["calm", "chaos", "outside"]
+"""How a cell is used; `outside`: it is not part of the score."""
 
 
 class Summary:
@@ -155,8 +155,8 @@ class Summary:
         self.failed_groups = 0
         """Such groups with a failed cell."""
         self.outside_scenarios = tally.spec.beside
-        self._cells: Counter[tuple[Weather, str, float]] = Counter()
-        """By weather, outcome and weight."""
+        self._cells: Counter[tuple[CellUse, str, float]] = Counter()
+        """By use, outcome and weight."""
         self.comparison: CalmComparison | None = None
         """The comparison of chaos with calm, if a complete plan has both."""
         if tally.plan.whole and len({scenario.calm for scenario in tally.plan.scenarios}) == 2:
@@ -207,15 +207,13 @@ class Summary:
 
     def count(self, *outcomes: str) -> int:
         """Return how many cells have one of these outcomes."""
-        return sum(
-            n for (weather, outcome, _), n in self._cells.items() if weather != "outside" and outcome in outcomes
-        )
+        return sum(n for (use, outcome, _), n in self._cells.items() if use != "outside" and outcome in outcomes)
 
-    def sum_weights(self, *weathers: Weather) -> Sums:
-        """Return the weights of the cells in these weathers."""
+    def sum_weights(self, *uses: CellUse) -> Sums:
+        """Return the weights of the cells with these uses."""
         by = {"pass": 0.0, "fail": 0.0, "error": 0.0}
-        for (weather, outcome, weight), n in sorted(self._cells.items()):
-            if weather in weathers and outcome in by:
+        for (use, outcome, weight), n in sorted(self._cells.items()):
+            if use in uses and outcome in by:
                 by[outcome] += weight * n
         return Sums(*by.values())
 

@@ -32,12 +32,13 @@ def score(
     *,
     scenarios: tuple[Scenario, ...] = (CALM,),
     ledger: tuple[FaultMet, ...] = MET,
+    sequential: bool = False,
     **more: Any,
 ) -> Score:
     given: dict[str, Any] = {"path": "c.yaml", "agent": AgentSpec(), "tasks": (Task(("one",)),)}
     given |= {"scenarios": scenarios, "invariants": tuple(rules), "cell_rules": tuple(r.id for r in rules)} | more
     made = Spec(**given)
-    planned = build_plan(made)
+    planned = build_plan(made, sequential=sequential)
     tally = Tally(made, planned)
     for trial, letter in zip(planned.trials, outcomes, strict=True):
         verdict = Verdict(trial.id, trial.invariant, WORDS[letter], 0.0, "because")
@@ -217,6 +218,8 @@ def test_pass_hat_is_the_mean_over_cells_where_there_are_replicas():
     assert found.flaky == 1
     assert found.replicas == 4
     assert score([rule("a")], "p").pass_hat == {}
+    assert score([rule("a")], "pf", replicas=2).pass_hat == {"1": 0.5, "2": 0.0}
+    assert score([rule("a")], "pf", replicas=2, sequential=True).pass_hat == {}  # its tries decided where it stopped
 
 
 def test_pass_hat_leaves_out_cells_that_did_not_count_and_k_beyond_the_decided():

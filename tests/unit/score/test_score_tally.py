@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -218,18 +219,30 @@ def test_flaky_means_replicas_of_one_prompt_disagree():
     assert not run(spec(tasks=(Task(("one",)), Task(("two",)))), "pf")[0].flaky
 
 
-def test_the_reason_is_that_of_the_first_verdict_in_plan_order_whatever_comes_first():
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+@pytest.mark.parametrize(("outcomes", "first"), [("eff", 1), ("fff", 0)])
+def test_the_reason_is_that_of_the_first_verdict_in_plan_order_whatever_comes_first(order, outcomes, first):
     made = spec(replicas=3)
     planned = build_plan(made)
-    for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
-        tally = Tally(made, planned)
-        for i in order:
-            trial = planned.trials[i]
-            tally.add(trial, Observation(trial.id), verdict(trial, "eff"[i], reason=f"reason {i}"))
-        assert [c.reason for c in tally.iter_cells()] == ["reason 1"]
+    tally = Tally(made, planned)
+    for i in order:
+        trial = planned.trials[i]
+        tally.add(trial, Observation(trial.id), verdict(trial, outcomes[i], reason=f"reason {i}"))
+    assert [c.reason for c in tally.iter_cells()] == [f"reason {first}"]
 
 
 # -- the fault must be met ------------------------------------------------------------------------
+def test_a_sequential_cell_passes_when_a_later_replica_met_its_fault():
+    made = spec(rule(replica_aggregation=Aggregation("any")), scenarios=(TOOL,), replicas=2)
+    planned = build_plan(made, sequential=True)
+    tally = Tally(made, planned)
+    first, second = planned.trials
+    assert tally.add(first, Observation(first.id), verdict(first, "p")) is not None
+    assert [cell.outcome for cell in tally.iter_cells()] == ["unproven"]
+    assert tally.add(second, Observation(second.id, ledger=(met(),)), verdict(second, "p")) is None
+    assert [cell.outcome for cell in tally.iter_cells()] == ["pass"]
+
+
 def test_a_chaos_cell_that_passed_without_its_fault_met_is_unproven():
     cell = run(spec(scenarios=(TOOL,)), "p")[0]
     assert (cell.outcome, cell.met, cell.chaos) == ("unproven", False, True)
