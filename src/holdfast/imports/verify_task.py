@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import glob
 import io
 import json
 import math
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -79,9 +81,10 @@ def build_environment(place: str, paths: dict[str, str]) -> dict[str, str]:
     tools = f"{place}/bin/tools.py"
     with open(tools, "w") as file:
         file.write(TOOLS)
+    python = find_python(os.environ.get("PATH", os.defpath))
     for name in SETTINGS["tools"]:
         with open(f"{place}/bin/{name}", "w") as file:
-            file.write(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I {shlex.quote(tools)} {name} "$@"\n')
+            file.write(f'#!/bin/sh\nexec {shlex.quote(python)} -I {shlex.quote(tools)} {name} "$@"\n')
         os.chmod(f"{place}/bin/{name}", 0o755)  # noqa: S103
     sourced = os.path.expanduser("~/.local/bin/env")
     with contextlib.suppress(OSError):  # a home that cannot be written to
@@ -101,6 +104,18 @@ def build_environment(place: str, paths: dict[str, str]) -> dict[str, str]:
         "BASH_FUNC_command_not_found_handle%%": NOT_FOUND,
         **SETTINGS["env"],
     }
+
+
+def find_python(path: str) -> str:
+    """Return the Python of the active environment if it has pytest, otherwise the one that runs Holdfast.
+
+    Holdfast may be installed on its own, as pipx does, and then lacks the packages of the tests.
+    """
+    python = shutil.which("python3", path=path)
+    prefix = os.path.dirname(os.path.dirname(python)) if python else ""
+    is_environment = any(os.path.exists(os.path.join(prefix, name)) for name in ("pyvenv.cfg", "conda-meta"))
+    has_pytest = glob.glob(os.path.join(prefix, "lib", "python3*", "site-packages", "pytest"))
+    return python if python and is_environment and has_pytest else sys.executable
 
 
 def run_script(script: str, workspace: str, env: dict[str, str], timeout_s: float) -> tuple[int, str] | None:

@@ -13,7 +13,7 @@ from golden_words import Golden
 from holdfast.imports.foreign_task import ForeignTask, TaskTests
 from holdfast.imports.task_environment import build_environment
 from holdfast.imports.task_files import build_task_files
-from holdfast.imports.verify_task import read_pytest_summary, read_reward, rewrite_paths
+from holdfast.imports.verify_task import find_python, read_pytest_summary, read_reward, rewrite_paths
 
 SUMMARY = "=== short test summary info ===\n"
 
@@ -209,3 +209,25 @@ def test_the_reference_solution_comes_before_the_tests_if_it_is_asked_for(
 ) -> None:
     ran = judged(tmp_path, PYTEST, answer="41", reference=reference)
     assert json.loads(ran.stdout)["passed"] is passed
+
+
+@pytest.mark.parametrize(
+    ("config", "package", "chosen"),
+    [
+        ("pyvenv.cfg", "pytest", True),
+        ("conda-meta", "pytest", True),
+        ("pyvenv.cfg", "numpy", False),
+        ("", "pytest", False),
+    ],
+)
+def test_the_python_of_an_active_environment_that_can_run_the_tests(
+    tmp_path: Path, config: str, package: str, chosen: bool
+) -> None:
+    python = tmp_path / "bin/python3"
+    python.parent.mkdir()
+    python.write_text("#!/bin/sh\n")
+    python.chmod(0o755)
+    if config:
+        (tmp_path / config).touch()
+    (tmp_path / "lib/python3.12/site-packages" / package).mkdir(parents=True)
+    assert find_python(f"{tmp_path}/bin:/nowhere") == (str(python) if chosen else sys.executable)
