@@ -155,13 +155,13 @@ async def test_a_client_that_leaves_is_noticed_and_writing_to_it_raises() -> Non
             raise
 
     async with serving(streaming) as listener:
-        told: list[Exception] = []
-        listener.on_error = lambda _, error: told.append(error)
+        reported: list[Exception] = []
+        listener.on_error = lambda _, error: reported.append(error)
         async with raw(listener.port) as client:
             client.send(GET)
             await client.head()
         await until(lambda: bool(ended) and not listener.connections)
-        assert not told
+        assert not reported
 
 
 async def test_a_client_that_leaves_in_the_middle_of_its_body_fails_the_reading(golden: Golden) -> None:

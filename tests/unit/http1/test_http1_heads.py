@@ -9,7 +9,7 @@ from holdfast.http1.outgoing_request import build_request, parse_endpoint
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "framing"),
     [
         ((), BodyFraming(None, False, False)),
         (((b"content-LENGTH", b"12"),), BodyFraming(12, False, False)),
@@ -22,8 +22,8 @@ from holdfast.http1.outgoing_request import build_request, parse_endpoint
         (((b"Accept", b"1"), (b"Content-Lengthy", b"1"), (b"X-Content-Leng", b"1")), BodyFraming(None, False, False)),
     ],
 )
-def test_the_framing_is_read_from_the_head(fields: RawFields, told: BodyFraming) -> None:
-    assert read_body_framing(fields) == told
+def test_the_framing_is_read_from_the_head(fields: RawFields, framing: BodyFraming) -> None:
+    assert read_body_framing(fields) == framing
 
 
 @pytest.mark.parametrize("connection", [b"close, X-Own", b"x-own", b"keep-alive ,X-OWN"])

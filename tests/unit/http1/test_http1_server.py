@@ -288,14 +288,14 @@ async def test_a_handler_that_does_not_answer_aborts_the_connection_and_is_repor
         if way == "short":
             await exchange.finish()
 
-    told: list[Exception] = []
+    reported: list[Exception] = []
     async with serving(broken) as listener, raw(listener.port) as client:
-        listener.on_error = lambda _, error: told.append(error)
+        listener.on_error = lambda _, error: reported.append(error)
         client.send(b"GET / HTTP/1.1\r\n\r\n")
         assert not (await client.rest()).endswith(b"0\r\n\r\n")
         await until(lambda: not listener.connections)
         expected = {"raises": KeyError, "silent": RuntimeError, "half": RuntimeError, "short": ValueError}
-        assert [type(error) for error in told] == [expected[way]]
+        assert [type(error) for error in reported] == [expected[way]]
 
 
 async def test_a_second_reply_is_rejected() -> None:

@@ -79,9 +79,9 @@ def test_a_missing_gateway_is_reported_with_the_command_to_start_one(tmp_path):
 
 
 async def test_a_second_run_is_told_that_the_gateway_is_taken_and_its_owner_who_came(tmp_path, golden: Golden):
-    told = []
+    reported = []
 
-    standby = Standby(tmp_path, load_address(tmp_path), told.append)
+    standby = Standby(tmp_path, load_address(tmp_path), reported.append)
     await standby.open()
     first = await asyncio.to_thread(take_socket, tmp_path)
     with pytest.raises(AgentUnavailable, check=has_code("gateway-busy")):
@@ -90,10 +90,10 @@ async def test_a_second_run_is_told_that_the_gateway_is_taken_and_its_owner_who_
     await asyncio.sleep(0.05)
     await standby.close()
     who = f"process {os.getpid()}" if sys.platform == "linux" else "a process"
-    assert told[0].startswith(f"taken by {who}")
-    assert told[1].startswith(f"refused to {who}")
-    golden(told[1].rpartition(": ")[2])
-    assert told[2:] == ["given back"]
+    assert reported[0].startswith(f"taken by {who}")
+    assert reported[1].startswith(f"refused to {who}")
+    golden(reported[1].rpartition(": ")[2])
+    assert reported[2:] == ["given back"]
 
 
 async def test_a_gateway_that_is_ended_during_a_run_ends_quietly(tmp_path):

@@ -31,7 +31,7 @@ class Traced:
     def __init__(self) -> None:
         self.module = ModuleType("traced_tools")
         self.installed = InstalledHooks()
-        self.told: list[TraceEvent] = []
+        self.reported: list[TraceEvent] = []
         self.ledger: list[FaultMet] = []
 
     def define(self, source: str, *tools: str, llm: tuple[str, ...] = ()) -> Any:
@@ -43,7 +43,7 @@ class Traced:
 
     def watched(self, *injections: Injection, early: bool = False) -> Any:
         weather, self.ledger = weather_of(*injections)
-        watch = CallTrace(perf_counter(), lambda _, event: self.told.append(event), early=early)
+        watch = CallTrace(perf_counter(), lambda _, event: self.reported.append(event), early=early)
         return activate_weather(weather, lambda broke: pytest.fail(str(broke)), watch)
 
 
@@ -61,7 +61,7 @@ def test_a_call_records_its_arguments_its_result_and_its_time(traced: Traced) ->
     with traced.watched():
         m.look("ACME", deep=True)
         m.look("ACME")
-    first, second = traced.told
+    first, second = traced.reported
     assert (first.event_type, first.tool, first.plane, first.n, first.write) == ("tool_call", "look", "tool", 1, True)
     assert first.input == '{"deep":true,"n":1,"q":"ACME"}'
     assert first.output == '{"q":"ACME"}'
@@ -75,14 +75,18 @@ def test_a_model_function_is_a_model_call_and_no_write(traced: Traced) -> None:
     m = traced.define("def model(prompt): return 'hi'", llm=("model",))
     with traced.watched():
         m.model("hello")
-    assert (traced.told[0].event_type, traced.told[0].plane, traced.told[0].write) == ("llm_call", "llm", False)
+    assert (traced.reported[0].event_type, traced.reported[0].plane, traced.reported[0].write) == (
+        "llm_call",
+        "llm",
+        False,
+    )
 
 
 def test_an_exception_of_a_tool_is_recorded_and_passes(traced: Traced) -> None:
     m = traced.define("def look(q): raise KeyError(q)", "look")
     with traced.watched(), pytest.raises(KeyError):
         m.look("x")
-    assert traced.told[0].error_type == "KeyError"
+    assert traced.reported[0].error_type == "KeyError"
 
 
 SAME_MODE = [
@@ -102,7 +106,7 @@ def test_a_call_records_the_modes_that_the_ledger_has_as_met(traced: Traced, sta
     m = traced.define("def look(): return 'two of them'", "look")
     with traced.watched(*stack):
         m.look()
-    (event,) = traced.told
+    (event,) = traced.reported
     met = {entry.mode for entry in traced.ledger if entry.effect == "met"}
     assert met
     assert set(event.fault.split("+")) == met
@@ -113,7 +117,7 @@ def test_faults_that_undo_each_other_are_not_recorded(traced: Traced) -> None:
     there, back = fault("look", "schema_drift", rename={"b": "a"}), fault("look", "schema_drift", rename={"a": "b"})
     with traced.watched(there, back):
         m.look()
-    (event,) = traced.told
+    (event,) = traced.reported
     assert event.fault == ""
 
 
@@ -123,7 +127,7 @@ def test_the_modes_of_the_faults_that_it_met_are_reported(traced: Traced) -> Non
         with pytest.raises(RuntimeError):
             m.look("x")
         assert m.look("x") == "real"
-    assert [(e.fault, e.status, e.error_type) for e in traced.told] == [
+    assert [(e.fault, e.status, e.error_type) for e in traced.reported] == [
         ("slow+error", 503, "InjectedError"), ("slow", None, "")
     ]  # fmt: skip
 
@@ -151,7 +155,7 @@ def test_coroutines_and_generators_are_recorded_once_each(traced: Traced) -> Non
 
     with traced.watched():
         asyncio.run(use())
-    assert [(e.tool, e.phase, e.error_type) for e in traced.told] == [
+    assert [(e.tool, e.phase, e.error_type) for e in traced.reported] == [
         ("awaited", "done", ""), ("items", "done", ""), ("stream", "done", "")
     ]  # fmt: skip
 
@@ -164,7 +168,7 @@ def test_a_generator_that_is_left_early_or_raises_is_reported(traced: Traced) ->
         left.close()
         with pytest.raises(ValueError, match="b"):
             list(m.items("b"))
-    assert [e.error_type for e in traced.told] == ["", "ValueError"]
+    assert [e.error_type for e in traced.reported] == ["", "ValueError"]
 
 
 def test_methods_are_reported_without_the_object(traced: Traced) -> None:
@@ -173,14 +177,14 @@ def test_methods_are_reported_without_the_object(traced: Traced) -> None:
     )
     with traced.watched():
         m.box.look("a", 1, deep=True)
-    assert traced.told[0].input == '{"deep":true,"q":"a","rest":[1]}'
+    assert traced.reported[0].input == '{"deep":true,"q":"a","rest":[1]}'
 
 
 def test_arguments_are_reported_as_they_were_before_the_call(traced: Traced) -> None:
     m = traced.define("def pop(items):\n    items.clear()\n    return items", "pop")
     with traced.watched():
         m.pop([1, 2])
-    assert traced.told[0].input == '{"items":[1,2]}'
+    assert traced.reported[0].input == '{"items":[1,2]}'
 
 
 def test_long_values_are_shortened_and_still_distinguished(traced: Traced) -> None:
@@ -188,8 +192,8 @@ def test_long_values_are_shortened_and_still_distinguished(traced: Traced) -> No
     with traced.watched():
         m.look("x" * 10_000 + "1" + "x" * 10_000)
         m.look("x" * 10_000 + "2" + "x" * 10_000)
-    assert all(len(e.input) <= TEXT_KEPT and len(e.output) <= TEXT_KEPT for e in traced.told)
-    assert traced.told[0].identity != traced.told[1].identity
+    assert all(len(e.input) <= TEXT_KEPT and len(e.output) <= TEXT_KEPT for e in traced.reported)
+    assert traced.reported[0].identity != traced.reported[1].identity
 
 
 @pytest.mark.parametrize("odd", [object(), {1, 2}, {(1, 2): 3}, "\ud800", b"\xff" * 9000, float("nan"), 2**80])
@@ -199,8 +203,8 @@ def test_odd_values_never_harm_the_call_and_can_be_stored(traced: Traced, odd: A
     m = traced.define("def look(q): return q", "look")
     with traced.watched():
         assert m.look(odd) is odd
-    assert create_decoder(TraceEvent).decode(encode(traced.told[0])) == traced.told[0]
-    assert " at 0x" not in traced.told[0].input + traced.told[0].output
+    assert create_decoder(TraceEvent).decode(encode(traced.reported[0])) == traced.reported[0]
+    assert " at 0x" not in traced.reported[0].input + traced.reported[0].output
 
 
 def test_the_idempotency_key_is_reported(traced: Traced) -> None:
@@ -208,7 +212,7 @@ def test_the_idempotency_key_is_reported(traced: Traced) -> None:
     with traced.watched():
         m.pay(1, idempotency_key="k1")
         m.pay(1)
-    assert [e.idempotency for e in traced.told] == ["k1", ""]
+    assert [e.idempotency for e in traced.reported] == ["k1", ""]
 
 
 def test_an_agent_that_never_stops_calling_is_reported_up_to_a_limit(traced: Traced) -> None:
@@ -216,14 +220,14 @@ def test_an_agent_that_never_stops_calling_is_reported_up_to_a_limit(traced: Tra
     with traced.watched():
         for _ in range(EVENTS_KEPT + 50):
             m.look()
-    assert len(traced.told) == EVENTS_KEPT + 1  # one too many: so it is known that some are missing
+    assert len(traced.reported) == EVENTS_KEPT + 1  # one too many: so it is known that some are missing
 
 
 def test_early_a_call_is_reported_before_it_is_made(traced: Traced) -> None:
     m = traced.define("def look(q): return q", "look")
     with traced.watched(early=True):
         m.look("x")
-    assert [e.phase for e in traced.told] == ["unfinished", "done"]
+    assert [e.phase for e in traced.reported] == ["unfinished", "done"]
 
 
 def test_concurrent_threads_are_noticed(traced: Traced) -> None:
@@ -252,4 +256,4 @@ def test_a_slow_call_that_is_cancelled_before_it_is_made_is_reported_as_unsent(t
         asyncio.run(main())
     with traced.watched(fault("pay", "slow", delay_ms=1)):
         asyncio.run(m.pay())
-    assert [(e.fault, e.unsent) for e in traced.told] == [("slow", True), ("slow", False)]
+    assert [(e.fault, e.unsent) for e in traced.reported] == [("slow", True), ("slow", False)]

@@ -51,16 +51,16 @@ def test_the_number_of_canaries_kept_is_limited() -> None:
 
 
 def test_functions_mcp_calls_and_tool_results_tell_canaries_that_would_be_cut_off() -> None:
-    told: list[TraceEvent] = []
-    TracedCall(CallTrace(0.0, lambda _, event: told.append(event)), 1, "tool", "send", 1, {"text": LONG}).record_value(
-        "ok"
-    )
+    reported: list[TraceEvent] = []
+    TracedCall(
+        CallTrace(0.0, lambda _, event: reported.append(event)), 1, "tool", "send", 1, {"text": LONG}
+    ).record_value("ok")
     context = FakeContext()
     McpCallTrace(context, "server", Call("mcp", "send", {"text": LONG}, 1)).report_end("ok")
-    told += context.trace
-    told.append(_build_event("send", f'{{"text": "{LONG}"}}', 0.0))
-    assert [CANARY in event.input for event in told] == [False] * 3
-    assert [event.canaries for event in told] == [(CANARY.lower(),)] * 3
+    reported += context.trace
+    reported.append(_build_event("send", f'{{"text": "{LONG}"}}', 0.0))
+    assert [CANARY in event.input for event in reported] == [False] * 3
+    assert [event.canaries for event in reported] == [(CANARY.lower(),)] * 3
 
 
 def test_a_canary_in_the_middle_of_a_long_url_is_reported() -> None:
@@ -117,10 +117,10 @@ PLACES: dict[str, Callable[[str], Any]] = {
 
 
 def call_of(value: Any) -> TraceEvent:
-    told: list[TraceEvent] = []
-    watch = CallTrace(0.0, lambda _, event: told.append(event), attack=True)
+    reported: list[TraceEvent] = []
+    watch = CallTrace(0.0, lambda _, event: reported.append(event), attack=True)
     TracedCall(watch, 1, "tool", "send", 1, {"value": value, "n": 1}).record_value("ok")
-    return told[0]
+    return reported[0]
 
 
 def outcome(event: TraceEvent) -> str:
@@ -165,11 +165,11 @@ def test_an_object_that_holds_itself_is_read_once() -> None:
 
 
 def test_outside_an_attack_nobody_looks_into_objects() -> None:
-    told: list[TraceEvent] = []
-    TracedCall(CallTrace(0.0, lambda _, e: told.append(e)), 1, "tool", "send", 1, {"value": Closed()}).record_value(
+    reported: list[TraceEvent] = []
+    TracedCall(CallTrace(0.0, lambda _, e: reported.append(e)), 1, "tool", "send", 1, {"value": Closed()}).record_value(
         "ok"
     )
-    assert not told[0].unread
+    assert not reported[0].unread
 
 
 def sent(body: bytes, encoding: str = "identity", path: str = "/", size: int = 700) -> TraceEvent:

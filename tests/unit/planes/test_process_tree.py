@@ -85,7 +85,7 @@ async def started(address, *how, version="4"):
         await process.wait()
 
 
-async def told(process) -> str:
+async def read_report(process) -> str:
     process.stdin.write(b"go\n")
     await process.stdin.drain()
     return (await asyncio.wait_for(process.stdout.readline(), 20)).decode().strip()
@@ -99,7 +99,7 @@ def test_the_process_that_an_address_is_for_is_served_and_what_it_starts_daemons
         async with moored() as address, started(address, *how, version=version) as process:
             address.process_tree.first = process.pid
             with address.serve_trial(context):
-                assert await told(process) == "200"
+                assert await read_report(process) == "200"
         return context.notes
 
     assert list(asyncio.run(main())) == []
@@ -112,8 +112,8 @@ def test_another_process_with_the_token_gets_403_and_the_trial_a_note(version):
         async with moored() as address, started(address) as own, started(address, version=version) as other:
             address.process_tree.first = own.pid
             with address.serve_trial(context):
-                assert await told(other) == "403"
-                assert await told(own) == "200"
+                assert await read_report(other) == "403"
+                assert await read_report(own) == "200"
         return context
 
     context = asyncio.run(main())
@@ -126,7 +126,7 @@ def test_a_strangers_call_before_the_trial_is_not_counted_as_the_agents():
         context = FakeContext()
         async with moored() as address, started(address) as own, started(address) as other:
             address.process_tree.first = own.pid
-            assert await told(other) == "403"
+            assert await read_report(other) == "403"
             with address.serve_trial(context):
                 pass
         return context
@@ -139,7 +139,7 @@ async def test_a_process_may_connect_before_its_start_is_reported():
     async with moored() as address, started(address) as earlier, started(address) as own:
         address.process_tree.first = earlier.pid
         with address.serve_trial(context):
-            asking = asyncio.create_task(told(own))
+            asking = asyncio.create_task(read_report(own))
             await asyncio.sleep(0.15)
             address.process_tree.first = own.pid
             assert await asking == "200"
@@ -148,7 +148,7 @@ async def test_a_process_may_connect_before_its_start_is_reported():
 async def test_an_address_whose_process_is_not_known_serves_who_has_the_token():
     async with moored() as address, started(address) as anybody:
         with address.serve_trial(FakeContext()):
-            assert await told(anybody) == "200"
+            assert await read_report(anybody) == "200"
 
 
 def test_a_connection_is_checked_once_and_quickly(monkeypatch):

@@ -235,8 +235,8 @@ def test_an_mcp_tool_is_met_by_server_and_name_first() -> None:
 def test_only_tool_calls_are_answered() -> None:
     recorded = RecordedTools(Recording("s"), lambda use: None)
     others = ("llm", "mcp_list", "mcp_read", "service", "context")
-    minded = [plane for plane in ("tool", "tool_result", "mcp", *others) if recorded.can_answer(plane, "x")]
-    assert minded == ["tool", "tool_result", "mcp"]
+    answered = [plane for plane in ("tool", "tool_result", "mcp", *others) if recorded.can_answer(plane, "x")]
+    assert answered == ["tool", "tool_result", "mcp"]
     assert recorded.can_answer("http", "https://api.test/")
     assert not recorded.can_answer("http", "https://api.test")
 
@@ -310,13 +310,13 @@ def test_a_fault_with_a_probability_fires_where_it_fired_in_the_recording(tools:
     words = [answer("search", "one")] * 3
     task = Task(("hi",), "replay", recording=Recording("s", tuple(words), seed=7, fired=fired))
     with tools.replaying(task, fault("search", "error", probability=0.5)):
-        heard = []
+        received = []
         for n in range(3):
             try:
-                heard.append(tools.module.search(f"made up {n}"))
+                received.append(tools.module.search(f"made up {n}"))
             except InjectedError:
-                heard.append("")
-    hit = [n for n, text in enumerate(heard, 1) if not text]
+                received.append("")
+    hit = [n for n, text in enumerate(received, 1) if not text]
     assert fired is None or hit == [one.call for one in fired]
     assert [met.nth for met in tools.ledger] == hit
 

@@ -37,7 +37,7 @@ async def started(shared_address, *, below=False):
     )
 
 
-async def told(process) -> str:
+async def read_report(process) -> str:
     process.stdin.write(b"go\n")
     await process.stdin.drain()
     said = (await asyncio.wait_for(process.stdout.readline(), 10)).decode().strip()
@@ -61,7 +61,7 @@ async def test_each_process_is_served_as_the_trial_it_belongs_to(below):
     ):
         first(one.pid)
         second(two.pid)
-        assert await asyncio.gather(told(two), told(one)) == ["222222222222", "111111111111"]
+        assert await asyncio.gather(read_report(two), read_report(one)) == ["222222222222", "111111111111"]
     await shared_address.close()
 
 
@@ -70,7 +70,7 @@ async def test_a_process_of_no_trial_gets_503():
     stranger = await started(shared_address)
     with shared_address.serve_trial(FakeContext()) as begun:
         begun(os.getpid() + 1_000_000)
-        assert await told(stranger) == "503"
+        assert await read_report(stranger) == "503"
     await shared_address.close()
 
 
@@ -78,7 +78,7 @@ async def test_a_process_may_connect_before_it_is_known():
     shared_address = await opened()
     early = await started(shared_address)
     with shared_address.serve_trial(FakeContext(id="333333333333")) as begun:
-        asking = asyncio.create_task(told(early))
+        asking = asyncio.create_task(read_report(early))
         await asyncio.sleep(0.1)
         begun(early.pid)
         assert await asking == "333333333333"

@@ -166,7 +166,7 @@ def test_hosts_of_providers_are_known(host: str, provider: str | None) -> None:
 every_codec = pytest.mark.parametrize("name", CODECS)
 
 
-def told(codec: Codec, completion: Completion, *, stream: bool = False) -> tuple[object, ...]:
+def read_back(codec: Codec, completion: Completion, *, stream: bool = False) -> tuple[object, ...]:
     """What a reply says, as far as the format can say it."""
     usage = completion.usage
     if stream and codec.name == "openai_responses" and completion.finish is None:  # the last event says both
@@ -198,7 +198,7 @@ def finish_told(codec: Codec, completion: Completion) -> FinishReason | None:
 def test_a_plain_reply_reads_back(name: str, completion: Completion) -> None:
     codec = CODECS[name]
     again = codec.read_reply(json.loads(codec.write_body(completion, ASKED)))
-    assert told(codec, again) == told(codec, completion)
+    assert read_back(codec, again) == read_back(codec, completion)
 
 
 @pytest.mark.slow
@@ -208,7 +208,7 @@ def test_a_plain_reply_reads_back(name: str, completion: Completion) -> None:
 def test_a_stream_reads_back_with_its_chunks(name: str, completion: Completion) -> None:
     codec = CODECS[name]
     again = read(codec, streamed(codec, completion))
-    assert told(codec, again) == told(codec, completion, stream=True)
+    assert read_back(codec, again) == read_back(codec, completion, stream=True)
     chunks = [delta.text for delta in again.deltas if isinstance(delta, Text)]
     assert chunks == [delta.text for delta in completion.deltas if isinstance(delta, Text)]
 
@@ -221,7 +221,7 @@ def test_odd_frames_say_the_same_and_the_same_seed_the_same_bytes(name: str, com
     codec = CODECS[name]
     pieces = list(split_oddly(codec.write_frames(completion, ASKED), Random(seed)))
     assert pieces == list(split_oddly(codec.write_frames(completion, ASKED), Random(seed)))
-    assert told(codec, read(codec, sent(pieces))) == told(codec, completion, stream=True)
+    assert read_back(codec, read(codec, sent(pieces))) == read_back(codec, completion, stream=True)
 
 
 def test_odd_frames_cut_inside_characters_and_put_comments_between_events() -> None:
@@ -288,7 +288,7 @@ def test_a_hollow_chunk_is_sent_and_changes_nothing(name: str) -> None:
     codec = CODECS[name]
     completion = Completion((EmptyChunk(), Text("a"), EmptyChunk(), *SUNNY.deltas[2:]), "model-1")
     again = read(codec, streamed(codec, completion))
-    assert told(codec, again) == told(codec, completion)
+    assert read_back(codec, again) == read_back(codec, completion)
     assert len(streamed(codec, completion)) > len(
         streamed(codec, Completion((Text("a"), *SUNNY.deltas[2:]), "model-1"))
     )

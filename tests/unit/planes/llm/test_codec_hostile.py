@@ -80,12 +80,14 @@ _events = st.fixed_dictionaries(
 @pytest.mark.slow
 @every_codec
 @settings(max_examples=examples(40), deadline=None)
-@given(told=st.lists(_events, max_size=6), completion=completions())
-@example(told=[{"type": "response.output_item.added"}, {"output_index": 0}], completion=Completion())
-def test_kept_parts_of_any_stream_can_be_written_again(name: str, told: list[Any], completion: Completion) -> None:
+@given(sent_events=st.lists(_events, max_size=6), completion=completions())
+@example(sent_events=[{"type": "response.output_item.added"}, {"output_index": 0}], completion=Completion())
+def test_kept_parts_of_any_stream_can_be_written_again(
+    name: str, sent_events: list[Any], completion: Completion
+) -> None:
     codec = CODECS[name]
     start, end = (b"data: ", b"\n\n") if codec.stream_type == "text/event-stream" else (b"", b"\n")
-    data = b"".join([start + json.dumps(event).encode() + end for event in told])
+    data = b"".join([start + json.dumps(event).encode() + end for event in sent_events])
     list(codec.write_frames(completion, ASKED, codec.read_stream(data).build_original()))
 
 

@@ -168,16 +168,16 @@ def test_cached_and_thinking_tokens_are_counted() -> None:
 @pytest.mark.parametrize("name", ["openai_chat", "openai_responses", "anthropic", "gemini"])
 def test_cached_tokens_survive_a_changed_bill(name: str) -> None:
     codec, usage = CODECS[name], Usage(70, 30, 40)
-    told = Completion((Text("x"), Finish("stop"), usage), "m")
-    assert codec.read_reply(json.loads(codec.write_body(told, ASKED))).usage == usage
-    assert read(codec, streamed(codec, told)).usage == usage
+    completion = Completion((Text("x"), Finish("stop"), usage), "m")
+    assert codec.read_reply(json.loads(codec.write_body(completion, ASKED))).usage == usage
+    assert read(codec, streamed(codec, completion)).usage == usage
 
 
 def test_tokens_written_to_a_cache_are_distinguished() -> None:
     codec, usage = CODECS["anthropic"], Usage(70, 30, 40, 20)
-    told = Completion((Text("x"), Finish("stop"), usage), "m")
-    assert codec.read_reply(json.loads(codec.write_body(told, ASKED))).usage == usage
-    assert read(codec, streamed(codec, told)).usage == usage
+    completion = Completion((Text("x"), Finish("stop"), usage), "m")
+    assert codec.read_reply(json.loads(codec.write_body(completion, ASKED))).usage == usage
+    assert read(codec, streamed(codec, completion)).usage == usage
 
 
 @pytest.mark.parametrize(
@@ -190,16 +190,16 @@ def test_tokens_written_to_a_cache_are_distinguished() -> None:
     ],
 )
 def test_a_changed_stream_keeps_id_model_and_time(name: str, first: Any) -> None:
-    told = events(streamed(CODECS[name], Completion((Text("new"),), "m"), like=OriginalStream(first=first)))
-    head = told[0].get("response") or told[0].get("message") or told[0]
+    sent_events = events(streamed(CODECS[name], Completion((Text("new"),), "m"), like=OriginalStream(first=first)))
+    head = sent_events[0].get("response") or sent_events[0].get("message") or sent_events[0]
     kept = first.get("response") or first.get("message") or {k: v for k, v in first.items() if k != "candidates"}
     assert {key: head[key] for key in kept if key != "choices"} == {k: v for k, v in kept.items() if k != "choices"}
 
 
 def test_another_model_in_a_stream_is_named_in_it() -> None:
     like = OriginalStream(first={"id": "chatcmpl-9", "created": 9, "model": "m"})
-    told = events(streamed(CODECS["openai_chat"], Completion((Text("new"),), "smaller"), like=like))
-    assert {chunk["model"] for chunk in told} == {"smaller"}
+    sent_events = events(streamed(CODECS["openai_chat"], Completion((Text("new"),), "smaller"), like=like))
+    assert {chunk["model"] for chunk in sent_events} == {"smaller"}
 
 
 # Errors in each provider's words.

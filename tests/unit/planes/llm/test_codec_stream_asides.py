@@ -13,8 +13,8 @@ from holdfast.planes.llm.codecs.codec import Codec
 from holdfast.planes.llm.codecs.streamed_reply import OriginalStream, list_left_out
 
 
-def sse(*told: Any, named: bool = False) -> bytes:
-    lines = [(f"event: {one['type']}\n" if named else "") + f"data: {json.dumps(one)}\n\n" for one in told]
+def sse(*sent_events: Any, named: bool = False) -> bytes:
+    lines = [(f"event: {one['type']}\n" if named else "") + f"data: {json.dumps(one)}\n\n" for one in sent_events]
     return "".join(lines).encode()
 
 
@@ -260,16 +260,16 @@ def test_anthropic_blocks_are_numbered_in_order() -> None:
 
 def test_the_reply_at_the_end_of_a_responses_stream_has_all_items() -> None:
     _, was, _ = came("openai_responses")
-    told = events(again("openai_responses", was.with_text("new"))[0].encode())
-    assert [item["type"] for item in told[-1]["response"]["output"]] == ["reasoning", "message", "function_call"]
-    assert [e["sequence_number"] for e in told] == list(range(len(told)))
-    done = [e["output_index"] for e in told if e["type"] == "response.output_item.done"]
+    sent_events = events(again("openai_responses", was.with_text("new"))[0].encode())
+    assert [item["type"] for item in sent_events[-1]["response"]["output"]] == ["reasoning", "message", "function_call"]
+    assert [e["sequence_number"] for e in sent_events] == list(range(len(sent_events)))
+    done = [e["output_index"] for e in sent_events if e["type"] == "response.output_item.done"]
     assert done == [0, 1, 2]
 
 
 def test_a_refusal_in_a_responses_stream_is_kept() -> None:
     part = {"type": "refusal", "refusal": ""}
-    told = sse(
+    sent_events = sse(
         {"type": "response.created", "response": RESPONSE},
         {"type": "response.output_item.added", "output_index": 0, "item": {**MESSAGE, "content": []}},
         {
@@ -285,7 +285,7 @@ def test_a_refusal_in_a_responses_stream_is_kept() -> None:
         named=True,
     )
     codec = CODECS["openai_responses"]
-    reply = codec.read_stream(told)
+    reply = codec.read_stream(sent_events)
     data = sent(codec.write_frames(reply.build_completion(), ASKED, reply.build_original())).decode()
     assert '"delta":"No."' in data
     assert data.count('"type":"response.output_item.added"') == 1

@@ -40,9 +40,9 @@ def chat(*messages: dict[str, Any]) -> dict[str, Any]:
 
 def chunks(*deltas: tuple[int, dict[str, Any]], finish: bool = True) -> bytes:
     """A streamed reply: the pieces of its choices."""
-    told = [{"index": n, "delta": delta} for n, delta in deltas]
-    told += [{"index": 0, "delta": {}, "finish_reason": "stop"}] if finish else []
-    return b"".join([b"data: %s\n\n" % json.dumps({"model": "m", "choices": [one]}).encode() for one in told])
+    choices = [{"index": n, "delta": delta} for n, delta in deltas]
+    choices += [{"index": 0, "delta": {}, "finish_reason": "stop"}] if finish else []
+    return b"".join([b"data: %s\n\n" % json.dumps({"model": "m", "choices": [one]}).encode() for one in choices])
 
 
 def streamed(codec: Codec, data: bytes) -> tuple[ToolCall, ...]:

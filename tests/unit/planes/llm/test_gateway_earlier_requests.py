@@ -25,9 +25,14 @@ GOOGLE = {"x-goog-api-client": "google-genai-sdk/1.50 gl-python/3.11"}
 
 
 def attempt(
-    attempts: Attempts, body: bytes, told: str | None = None, *, by: dict[str, str] | None = None, ends: str = "well"
+    attempts: Attempts,
+    body: bytes,
+    count: str | None = None,
+    *,
+    by: dict[str, str] | None = None,
+    ends: str = "well",
 ) -> int:
-    headers = {**(by or {}), **({} if told is None else {"x-stainless-retry-count": told})}
+    headers = {**(by or {}), **({} if count is None else {"x-stainless-retry-count": count})}
     key = digest(body)
     retry = attempts.find_retry_number(headers.get, key)
     attempts.record_end(key, retry, failed=ends != "well", lost=ends == "lost")
@@ -36,7 +41,7 @@ def attempt(
 
 def test_the_retry_count_of_a_library_is_used() -> None:
     attempts = Attempts()
-    assert [attempt(attempts, b"x", told, ends="failed") for told in ("0", "1", "2")] == [0, 1, 2]
+    assert [attempt(attempts, b"x", count, ends="failed") for count in ("0", "1", "2")] == [0, 1, 2]
     assert attempt(attempts, b"x", "0") == 0  # the same again, by the agent itself
 
 
@@ -157,8 +162,8 @@ def test_new_instructions_replace_earlier_ones() -> None:
     continued = EarlierCalls()
     continued.keep((CALL,), "", ModelRequest("m", (ChatMessage("system", "Be kind."), USER)))
     assert [m.text for m in continued.add_conversation(GOES_ON).messages if m.role == "system"] == ["Be kind."]
-    told = ModelRequest("m", (ChatMessage("system", "Be brief."), *GOES_ON.messages), continues=True)
-    assert [m.text for m in continued.add_conversation(told).messages if m.role == "system"] == ["Be brief."]
+    request = ModelRequest("m", (ChatMessage("system", "Be brief."), *GOES_ON.messages), continues=True)
+    assert [m.text for m in continued.add_conversation(request).messages if m.role == "system"] == ["Be brief."]
 
 
 def test_the_memory_of_conversations_and_calls_is_limited() -> None:

@@ -188,12 +188,12 @@ def test_no_model_reads_a_request_that_upstream_rejects(
 ) -> None:
     async def upstream(exchange: Exchange) -> None:
         asked = json.loads(await exchange.read_body())
-        told = asked["messages"][-1]["role"] == "tool"
-        said = {"content": "told"} if told else {"content": None, "tool_calls": [CALL]}
+        has_result = asked["messages"][-1]["role"] == "tool"
+        said = {"content": "told"} if has_result else {"content": None, "tool_calls": [CALL]}
         choice = {"index": 0, "message": {"role": "assistant", **said}, "finish_reason": "stop"}
-        body = {"error": {"message": "no"}} if told and status != 200 else {"model": "m", "choices": [choice]}
+        body = {"error": {"message": "no"}} if has_result and status != 200 else {"model": "m", "choices": [choice]}
         headers = (("content-type", "application/json"),)
-        await exchange.respond(status if told else 200, headers, json.dumps(body).encode())
+        await exchange.respond(status if has_result else 200, headers, json.dumps(body).encode())
 
     async def act(agent: Agent) -> None:
         await agent.called()

@@ -46,7 +46,7 @@ def talked(
     path: str = PATH,
 ) -> tuple[FakeContext, list[str], int]:
     """One websocket: the trial, what came, and the status if it was refused."""
-    context, heard, status = FakeContext(), [], 101
+    context, received, status = FakeContext(), [], 101
 
     async def main() -> None:
         nonlocal status
@@ -60,9 +60,9 @@ def talked(
                 url = f"{address.environ['OPENAI_BASE_URL']}{path}"
                 try:
                     async with client.ws_connect(url, headers={"authorization": "Bearer holdfast-no-key"}) as line:
-                        heard.append(await line.receive_str())
+                        received.append(await line.receive_str())
                         await line.send_str("hello")
-                        heard.append(await line.receive_str())
+                        received.append(await line.receive_str())
                         if leaving:
                             return
                 except aiohttp.WSServerHandshakeError as refused:
@@ -70,7 +70,7 @@ def talked(
                 await asyncio.sleep(0.05)
 
     asyncio.run(main())
-    return context, heard, status
+    return context, received, status
 
 
 def test_a_websocket_passes_to_the_provider_with_the_users_key_and_a_note_says_that_it_is_not_read(
@@ -94,8 +94,8 @@ def test_a_websocket_that_is_open_when_the_trial_ends_is_in_the_trace(tmp_path: 
 
 
 def test_a_refusal_of_the_provider_passes(tmp_path: Path) -> None:
-    context, heard, status = talked(tmp_path, refusing)
-    assert (heard, status, context.troubles) == ([], 404, [])
+    context, received, status = talked(tmp_path, refusing)
+    assert (received, status, context.troubles) == ([], 404, [])
     assert [event.status for event in context.trace] == [404]
 
 
@@ -121,8 +121,8 @@ def test_a_client_that_also_speaks_http_is_sent_there_and_nothing_has_broken(
 ) -> None:
     """Codex opens a websocket at /responses first; 426 has it ask by HTTP, where faults can act."""
     (tmp_path / "model.yaml").write_text("replies: [{text: hi}]")
-    context, heard, status = talked(tmp_path, models=models, path="/responses")
-    assert (heard, status, context.troubles, context.trace) == ([], 426, [], [])
+    context, received, status = talked(tmp_path, models=models, path="/responses")
+    assert (received, status, context.troubles, context.trace) == ([], 426, [], [])
     note = "a websocket to the model (/v1/responses) was rejected with status 426: faults act on the HTTP API instead"
     assert context.notes == [note]
 

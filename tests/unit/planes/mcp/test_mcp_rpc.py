@@ -93,8 +93,8 @@ def test_events_are_found_however_the_bytes_are_cut(cuts):
         found += events.feed(STREAM[at:cut])
         at = cut
     assert b"".join(one.raw for one in found).strip() == STREAM.removesuffix(b"half\r\n").strip()
-    told = [(one.data, one.id) for one in found if one.data]
-    assert told == [(b'{"a":\n1}', b"7"), (b"x", b""), (b"y", b"")]
+    messages = [(one.data, one.id) for one in found if one.data]
+    assert messages == [(b'{"a":\n1}', b"7"), (b"x", b""), (b"y", b"")]
 
 
 @given(st.binary(max_size=30).filter(lambda data: not data.startswith(b" ")))

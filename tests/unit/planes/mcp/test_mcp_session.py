@@ -280,10 +280,10 @@ def test_a_changed_result_fits_what_the_tool_declares(mode, listed):
     talk = Talk([Injection(plane, "*", mode)], result={"content": [], "structuredContent": RECORD})
     if listed:
         talk.visit.add_listed_tool("search", {"name": "search", "outputSchema": STRICT})
-    told = json.loads(talk.say(call()).line)["result"]["structuredContent"]
-    assert told != RECORD
-    assert [type(part) for part in told.values()] == [str, list, int]
-    assert list(told) == list(RECORD)
+    structured = json.loads(talk.say(call()).line)["result"]["structuredContent"]
+    assert structured != RECORD
+    assert [type(part) for part in structured.values()] == [str, list, int]
+    assert list(structured) == list(RECORD)
     assert [met.effect for met in talk.context.ledger] == ["met"]
 
 

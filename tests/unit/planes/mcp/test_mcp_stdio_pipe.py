@@ -220,8 +220,8 @@ def test_messages_that_the_clients_pipe_accepted_were_met(taken: int, effects: l
 
 
 def test_a_count_that_is_none_is_taken_for_nothing() -> None:
-    for told in (b"G", b"G-1", b"Gx", b"G" + b"9" * 5000):
-        assert [met.effect for met in after(FAULTS[0], b"C" + call(), b"S" + ORDER, told).ledger] == ["no_effect"]
+    for frame in (b"G", b"G-1", b"Gx", b"G" + b"9" * 5000):
+        assert [met.effect for met in after(FAULTS[0], b"C" + call(), b"S" + ORDER, frame).ledger] == ["no_effect"]
 
 
 def test_a_client_that_left_during_a_delay_has_met_it() -> None:

@@ -70,8 +70,8 @@ class Sink:
 
 async def read_along(kind, talk):
     """What the connection is heard to do."""
-    client, server, to_client, to_server, told = End(), End(), Sink(), Sink(), Told()
-    reader = kind(client, server, to_client, to_server, told)
+    client, server, to_client, to_server, faults = End(), End(), Sink(), Sink(), Told()
+    reader = kind(client, server, to_client, to_server, faults)
     tasks = [asyncio.ensure_future(reader.forward_requests()), asyncio.ensure_future(reader.forward_replies())]
     for side, data in [*talk, ("client", b""), ("server", b"")]:
         (client if side == "client" else server).queue.put_nowait(data)
@@ -80,7 +80,7 @@ async def read_along(kind, talk):
     await asyncio.gather(*tasks)
     assert to_server.data == b"".join(data for side, data in talk if side == "client") + b"(end)"
     assert to_client.data == b"".join(data for side, data in talk if side == "server") + b"(end)"
-    return told.log
+    return faults.log
 
 
 def pieces(talk, sizes):
