@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
 
-from msgspec import MsgspecError, Struct
-
 from holdfast.errors import UsageError
 from holdfast.folders import OWN_FILES, format_path, get_local_runs_folder, get_own_folder_of
-from holdfast.model.codec import create_decoder
 from holdfast.model.spec import PartAsked, get_run_command
-from holdfast.plan.options import HuntPurpose
 
 LOCKS = Path("/proc/locks")
 
@@ -161,11 +157,16 @@ def get_single_run(run: Path) -> Path:
     return parts[0] if parts else run
 
 
-def find_run(runs: Path, name: str) -> Path:
-    """Return the folder of the run with that name; UsageError lists the existing ones."""
+def find_run(runs: Path, name: str, is_by_product: Callable[[Path], bool]) -> Path:
+    """Return the folder of the run with that name; UsageError lists the existing ones.
+
+    `latest` is the newest that is not a by-product of a command, or the newest of all if there is no other.
+    """
     head, _, part = name.partition("/")
     stored = list_stored_runs(runs)
-    places = [find_newest(stored)] if head in NEWEST and stored else [runs / head, runs / head.zfill(4)]
+    places = [runs / head, runs / head.zfill(4)]
+    if head in NEWEST and stored:
+        places = [next((path for path in reversed(stored) if not is_by_product(path)), stored[-1])]
     tried = [place / PARTS / part if part else place for place in places]
     if head not in NEWEST:
         tried.insert(0, Path(name))
@@ -181,36 +182,6 @@ def find_run(runs: Path, name: str) -> Path:
     raise UsageError(
         f"there is no run {name!r}", hint=_build_hint(runs, stored, tried if part else ()), code="run-unknown"
     )
-
-
-class _Hunt(Struct, frozen=True):
-    purpose: HuntPurpose = "hunt"
-
-
-class _Options(Struct, frozen=True):
-    hunt: _Hunt = _Hunt()
-
-
-class _Manifest(Struct, frozen=True):
-    """The part of `run.json` that says whether `latest` may be this run."""
-
-    options: _Options = _Options()
-
-
-_manifest = create_decoder(_Manifest)
-
-
-def find_newest(stored: Sequence[Path]) -> Path:
-    """Return the newest of these runs that is not a by-product; the newest of all if there is no other."""
-    return next((path for path in reversed(stored) if not is_by_product(path)), stored[-1])
-
-
-def is_by_product(run: Path) -> bool:
-    """Return whether the run only served a command: the calm trials of a map, the live trials of a hunt."""
-    try:
-        return _manifest.decode((run / "run.json").read_bytes()).options.hunt.purpose != "hunt"
-    except (OSError, MsgspecError):
-        return False
 
 
 def _build_hint(runs: Path, stored: list[Path], tried: list[Path] | tuple[Path, ...]) -> str:

@@ -202,7 +202,7 @@ class RunDir:
     @classmethod
     def find(cls, runs: Path, name: str) -> RunDir:
         """Return a run by its id, `latest` or `last`, a part as `0007/contract`, or by a path to its folder."""
-        return cls(find_run(runs, name))
+        return cls(find_run(runs, name, _is_by_product))
 
     def lock(self) -> None:
         """Reject a run that another process is writing."""
@@ -279,6 +279,14 @@ class RunDir:
 
     def list_observation_files(self) -> list[Path]:
         return sorted(path for path in self.path.glob("observations-*.jsonl") if path.is_file())
+
+
+def _is_by_product(path: Path) -> bool:
+    """Return whether the run only served a command: the calm trials of a map, the live trials of a hunt."""
+    try:
+        return RunDir(path).read_manifest().options.hunt.purpose != "hunt"
+    except (OSError, UserError):
+        return False
 
 
 HUNT, MAP = "hunt.json", "map.json"

@@ -5,6 +5,7 @@ A trace is written as it happens, an audit log when the trial has ended."""
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -89,13 +90,10 @@ class Traces:
         # The file of a running trial is only usable if it has exactly the events of the final trace. Otherwise it is
         # written again from the observation, which is complete.
         if traced.changed or traced.events != len(observation.trace) or observation.attempts > 1:
-            fd, traced = self._create(observation.trial), TraceSeal()
-            try:
-                for event in observation.trace:
-                    traced.add(fd, event)
-            finally:
-                os.close(fd)
-        return replace(observation, trace=(), events=traced.events, events_digest=traced.digest.hexdigest())
+            digest = _write_events(self._folder, observation.trial, observation.trace)
+        else:
+            digest = traced.digest.hexdigest()
+        return replace(observation, trace=(), events=len(observation.trace), events_digest=digest)
 
     def close(self) -> None:
         for trial in list(self._open):
@@ -123,19 +121,23 @@ def get_event_file(folder: Path, trial: str) -> Path:
     return folder / f"{trial}.jsonl"
 
 
-def store_audit(run: RunDir, observation: Observation) -> Observation:
-    """Return the observation to store: its complete audit log is in the file, and only its length is here."""
-    if not observation.audit or not is_id(observation.trial):
-        return observation
-    data = b"".join(encode(event) + b"\n" for event in observation.audit)
-    folder = run.path / "audit"
+def _write_events(folder: Path, trial: str, events: Iterable[TraceEvent | AuditEvent]) -> str:
+    """Write all events of a trial, and return their digest."""
+    data = b"".join(encode(event) + b"\n" for event in events)
     folder.mkdir(mode=0o700, exist_ok=True)
-    fd = os.open(get_event_file(folder, observation.trial), _AFRESH, 0o600)
+    fd = os.open(get_event_file(folder, trial), _AFRESH, 0o600)
     try:
         write_all(fd, data)
     finally:
         os.close(fd)
-    digest = blake2b(data, digest_size=SIZE).hexdigest()
+    return blake2b(data, digest_size=SIZE).hexdigest()
+
+
+def store_audit(run: RunDir, observation: Observation) -> Observation:
+    """Return the observation to store: its complete audit log is in the file, and only its length is here."""
+    if not observation.audit or not is_id(observation.trial):
+        return observation
+    digest = _write_events(run.path / "audit", observation.trial, observation.audit)
     return replace(observation, audit=(), audited=len(observation.audit), audited_digest=digest)
 
 
