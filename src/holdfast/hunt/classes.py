@@ -22,7 +22,7 @@ class Classes:
         self.held_with += [0] * count
 
     def hold(self, met: int) -> None:
-        """The points were met together in a trial in which no rule failed."""
+        """Record that the points were met together in a trial in which no rule failed."""
         classes = 0
         for number in list_bits(met):
             classes |= self.of[number]

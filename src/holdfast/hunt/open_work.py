@@ -84,7 +84,7 @@ class OpenWork:
             plan, value = self._build_best_plan()
             if value <= (least or WORTH_A_TRIAL):
                 break
-            plan = self.trials.ways.build_own_plan(plan, self._find_points_to_avoid(plan))
+            plan = self._build_own_plan(plan)
             if len(self.trials.of_plan.get(plan, ())) < len(self.trials.held):
                 plans.append(plan)
             self.open &= ~plan
@@ -92,7 +92,12 @@ class OpenWork:
                 self.pairs[number] = self.pairs.get(number, 0) & ~plan
         return plans or ([] if least else list(self._settle())[:count])
 
-    def _find_points_to_avoid(self, plan: Plan) -> int:
+    def _build_own_plan(self, points: Plan) -> Plan:
+        """Return the smallest plan that is expected to meet the points."""
+        return self.trials.ways.build_own_plan(points, self._find_conflicts(points))
+
+    def _find_conflicts(self, plan: Plan) -> int:
+        """Return the points that fail with the plan, or that mask one of it."""
         return self._closed.failing.find_conflicting(plan) | self.trials.find_masked(plan)
 
     def _choose_singles(self) -> list[Plan]:
@@ -102,10 +107,7 @@ class OpenWork:
         ways = [ways[0] for ways in all_ways if ways and ways[0].bit_count() > 1]
         singles = dict.fromkeys(1 << number for way in ways for number in list_bits(way))
         masked = [1 << number for number in list_bits(self.open) if self.trials.missed_again[number]]
-        plans = [
-            *singles,
-            *(self.trials.ways.build_own_plan(point, self._find_points_to_avoid(point)) for point in masked),
-        ]
+        plans = [*singles, *map(self._build_own_plan, masked)]
         return [plan for plan in dict.fromkeys(plans) if plan not in self.trials.of_plan]
 
     def _settle(self) -> Iterator[Plan]:
@@ -122,9 +124,7 @@ class OpenWork:
             if (pair & self.trials.ways.late).bit_count() == 1 and not self.trials.ways.complete(pair)
         ]
         singles = [1 << number for number in list_bits(open_points)]
-        untried += [
-            self.trials.ways.build_own_plan(points, self._find_points_to_avoid(points)) for points in (*singles, *pairs)
-        ]
+        untried += map(self._build_own_plan, (*singles, *pairs))
         yield from (plan for plan in dict.fromkeys(untried) if plan not in self.trials.of_plan)
 
     def _list_open(self, *, guessing: bool = False) -> int:
@@ -194,7 +194,7 @@ class OpenWork:
             self.pairs[number] &= ~self.trials.find_masked(1 << number)
 
     def _group_by_site(self) -> dict[int, list[int]]:
-        """By site: the points that are open or have open pairs."""
+        """Return, by site, the points that are open or have open pairs."""
         by_site: dict[int, list[int]] = {}
         for number, others in self.pairs.items():
             if others or self.open >> number & 1:
@@ -283,6 +283,6 @@ class OpenWork:
         """Whether the plan may contain the point: it must not be known to fail, and the agent must get to the site."""
         with_it = plan | 1 << number
         if with_it & self.trials.ways.late:
-            with_it = self.trials.ways.complete(with_it, self._find_points_to_avoid(with_it))
+            with_it = self.trials.ways.complete(with_it, self._find_conflicts(with_it))
         added = with_it & ~plan
         return bool(with_it) and not any(sets.contains(with_it, added) for sets in (self._closed.failing, self._guess))
