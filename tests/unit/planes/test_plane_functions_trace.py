@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import threading
 from collections.abc import Iterator
 from itertools import permutations
 from textwrap import dedent
@@ -228,21 +227,6 @@ def test_early_a_call_is_reported_before_it_is_made(traced: Traced) -> None:
     with traced.watched(early=True):
         m.look("x")
     assert [e.phase for e in traced.reported] == ["unfinished", "done"]
-
-
-def test_concurrent_threads_are_noticed(traced: Traced) -> None:
-    m = traced.define(
-        "import threading\nboth = threading.Barrier(2)\ndef look():\n    both.wait(5)\n    return 1", "look"
-    )
-    weather, _ = weather_of()
-    with activate_weather(weather, lambda broke: pytest.fail(str(broke)), None):
-        threads = [threading.Thread(target=m.look) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert weather.concurrent
-    assert not weather.in_flight
 
 
 def test_a_slow_call_that_is_cancelled_before_it_is_made_is_reported_as_unsent(traced: Traced) -> None:

@@ -1,17 +1,56 @@
 """Where a connection is in its transactions."""
 
+import pytest
+
 from holdfast.planes.tcp.transactions import TransactionState
 from holdfast.sqltext.transaction import parse_transaction
 
 INSERT = "INSERT INTO a VALUES (1)"
+ALL = "statement {0}! write {0}! commit {0}!"
+COURSES = {
+    "a statement by itself is a transaction": (
+        "postgres",
+        [("SELECT 1", "statement 1!"), (INSERT, ALL.format(2)), ("SET x = 1", "")],
+    ),
+    "each step of a block is taken once": (
+        "postgres",
+        [("BEGIN", ""), ("SELECT 1", "statement 1"), (INSERT, "write 1"), (INSERT, ""), ("COMMIT", "commit 1!")],
+    ),
+    "a commit without a write is not a step": (
+        "postgres",
+        [("BEGIN", ""), ("SELECT 1", "statement 1"), ("COMMIT", "")],
+    ),
+    "a commit after a rollback is not a step": (
+        "postgres",
+        [("BEGIN", ""), ("DELETE FROM a", "statement 1 write 1"), ("ROLLBACK", ""), ("COMMIT", "")],
+    ),
+    "a block in one message ends with it": ("postgres", [(f"BEGIN; {INSERT}; COMMIT", ALL.format(1))]),
+    "no step follows in a block that failed": (
+        "postgres",
+        [("BEGIN", ""), ("SELECT 1", "statement 1"), ("(failed)", ""), (INSERT, ""), ("COMMIT", ""),
+         (INSERT, ALL.format(2))],
+    ),
+    "the server's state wins": (
+        "postgres",
+        [("(open)", ""), (INSERT, "statement 1 write 1"), ("(idle)", ""), ("SELECT 1", "statement 2!")],
+    ),
+    "without autocommit work opens a block": (
+        "mysql",
+        [("SET autocommit = 0", ""), (INSERT, "statement 1 write 1"), ("COMMIT", "commit 1!"),
+         ("SELECT 1", "statement 2"), ("SET autocommit = 1", ""), ("ROLLBACK", ""), (INSERT, ALL.format(3))],
+    ),
+    "a definition commits in MySQL": (
+        "mysql",
+        [("BEGIN", ""), (INSERT, "statement 1 write 1"), ("DROP TABLE b", "commit 1!")],
+    ),
+}  # fmt: skip
 
 
 class Counted:
-    """A course, and the transactions that it began and ended."""
+    """The transactions of a connection, counted as they begin and end."""
 
-    def __init__(self, dialect="postgres"):
+    def __init__(self):
         self.begun = self.ended = 0
-        self.dialect = dialect
         self.transactions = TransactionState(self._begin, self._end)
 
     def _begin(self):
@@ -21,88 +60,30 @@ class Counted:
     def _end(self):
         self.ended += 1
 
-    def say(self, sql):
-        """One message: its steps, as `step n` and `!` where the transaction ends with it."""
-        dues = self.transactions.add_statements(parse_transaction(sql, self.dialect))
-        self.transactions.mark_sent()
-        return [f"{due.step} {due.n}{'!' if due.ends else ''}" for due in dues]
 
-
-def test_a_statement_by_itself_is_a_transaction():
-    one = Counted()
-    assert one.say("SELECT 1") == ["statement 1!"]
-    assert one.say(INSERT) == ["statement 2!", "write 2!", "commit 2!"]
-    assert one.say("SET x = 1") == []
-    assert (one.begun, one.ended) == (2, 2)
-
-
-def test_each_step_of_a_block_is_taken_once():
-    one = Counted()
-    assert one.say("BEGIN") == []
-    assert one.say("SELECT 1") == ["statement 1"]
-    assert one.say(INSERT) == ["write 1"]
-    assert one.say(INSERT) == []
-    assert one.say("COMMIT") == ["commit 1!"]
-    assert (one.begun, one.ended) == (1, 1)
-
-
-def test_a_commit_of_what_did_not_write_is_not_a_step():
-    one = Counted()
-    assert [one.say(sql) for sql in ("BEGIN", "SELECT 1", "COMMIT")] == [[], ["statement 1"], []]
-    assert [one.say(sql) for sql in ("BEGIN", "DELETE FROM a", "ROLLBACK", "COMMIT")][2:] == [[], []]
-    assert (one.begun, one.ended) == (2, 2)
-
-
-def test_a_block_in_one_message_ends_with_it():
-    one = Counted()
-    assert one.say(f"BEGIN; {INSERT}; COMMIT") == ["statement 1!", "write 1!", "commit 1!"]
-    assert not one.transactions.open
-
-
-def test_nothing_is_met_in_a_block_that_failed():
-    one = Counted()
-    one.say("BEGIN")
-    one.say("SELECT 1")
-    one.transactions.fail(rolled_back=False)
-    assert one.say(INSERT) == []
-    assert one.say("COMMIT") == []
-    assert one.say(INSERT)[0] == "statement 2!"
-
-
-def test_the_servers_state_wins():
-    one = Counted()
-    one.transactions.set_server_state(open=True)
-    assert one.say(INSERT) == ["statement 1", "write 1"]
-    one.transactions.set_server_state(open=False)
-    assert one.say("SELECT 1") == ["statement 2!"]
-    assert (one.begun, one.ended) == (2, 2)
+@pytest.mark.parametrize(("dialect", "course"), COURSES.values(), ids=COURSES)
+def test_a_message_takes_these_steps_and_may_end_its_transaction(dialect, course):
+    counted = Counted()
+    transactions = counted.transactions
+    for sql, expected in course:
+        match sql:
+            case "(failed)":
+                transactions.fail(rolled_back=False)
+            case "(open)" | "(idle)":
+                transactions.set_server_state(open=sql == "(open)")
+            case _:
+                steps = transactions.add_statements(parse_transaction(sql, dialect))
+                transactions.mark_sent()
+                assert " ".join(f"{step.step} {step.n}{'!' * step.ends}" for step in steps) == expected, sql
+    assert counted.begun == counted.ended
+    assert not transactions.open
 
 
 def test_sync_commits_what_was_written_outside_of_a_block():
-    one = Counted()
-    transactions = one.transactions
-    dues = transactions.add_statements(parse_transaction(INSERT, "postgres"), commits=False)
-    assert [(due.step, due.ends) for due in dues] == [("statement", True), ("write", True)]
-    assert [due.step for due in transactions.add_sync()] == ["commit"]
-    transactions.mark_sent()
-    assert transactions.add_sync() == []
-    assert one.ended == 1
-
-
-def test_without_autocommit_work_opens_a_block():
-    one = Counted("mysql")
-    assert one.say("SET autocommit = 0") == []
-    assert one.say(INSERT) == ["statement 1", "write 1"]
-    assert one.say("COMMIT") == ["commit 1!"]
-    assert one.say("SELECT 1") == ["statement 2"]
-    one.say("SET autocommit = 1")
-    one.say("ROLLBACK")
-    assert one.say(INSERT) == ["statement 3!", "write 3!", "commit 3!"]
-
-
-def test_a_definition_commits_in_mysql():
-    one = Counted("mysql")
-    one.say("BEGIN")
-    one.say(INSERT)
-    assert one.say("DROP TABLE b") == ["commit 1!"]
-    assert one.ended == 1
+    counted = Counted()
+    steps = counted.transactions.add_statements(parse_transaction(INSERT, "postgres"), commits=False)
+    assert [(step.step, step.ends) for step in steps] == [("statement", True), ("write", True)]
+    assert [step.step for step in counted.transactions.add_sync()] == ["commit"]
+    counted.transactions.mark_sent()
+    assert counted.transactions.add_sync() == []
+    assert counted.ended == 1
