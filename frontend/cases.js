@@ -22,11 +22,11 @@ export function cases(run, list) {
 
 function entry(run, one) {
   const first = one.replicas.find((replica) => replica.outcome !== "pass") ?? one.replicas[0];
-  const passed = one.replicas.filter((replica) => replica.outcome === "pass").length;
+  const shown = one.replicas.slice(0, REPLICAS), more = one.runs - shown.length;
   const name = first ? el("a", { href: trialAddress(run, first.trial), "data-entry": true }, plain(one.name)) : plain(one.name);
-  const marks = [one.replicas.length > 1 ? `${passed}/${one.replicas.length}` : "", one.flaky ? "flaky" : ""].filter(Boolean).join(", ");
-  const replicas = one.replicas.length < 2 ? null : el("ul", { class: "replicas", "aria-label": "Replicas" }, ...one.replicas.slice(0, REPLICAS).map((replica, n) =>
-    el("li", null, el("a", { href: trialAddress(run, replica.trial), class: `sign ${replica.outcome}`, "aria-label": `replica ${n + 1}: ${replica.outcome}`, title: `replica ${n + 1}: ${replica.outcome}` }, SIGNS[replica.outcome] ?? "·"))));
+  const marks = [one.runs > 1 ? `${one.passes}/${one.runs}` : "", one.flaky ? "flaky" : ""].filter(Boolean).join(", ");
+  const replicas = one.runs < 2 ? null : el("ul", { class: "replicas", "aria-label": "Replicas" }, ...shown.map((replica, n) =>
+    el("li", null, el("a", { href: trialAddress(run, replica.trial), class: `sign ${replica.outcome}`, "aria-label": `replica ${n + 1}: ${replica.outcome}`, title: `replica ${n + 1}: ${replica.outcome}` }, SIGNS[replica.outcome] ?? "·"))), more ? el("li", null, `and ${more} more`) : null);
   return el("li", { class: "case-row" }, badge(one.status), el("span", { class: "composite" }, one.composite == null ? "" : number(one.composite)),
     el("span", { class: "what" }, name, marks ? el("i", null, ` ${marks}`) : null, replicas, one.reason ? plain(one.reason, "p") : null));
 }

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import UserError
 from holdfast.report import cases, wording
 from holdfast.report.page.values import pick
-from holdfast.report.terminal.comparison import format_outlook, format_summary
+from holdfast.report.terminal.comparison import format_outlook
 from holdfast.runner.past.comparison import compare_runs
 from holdfast.score.comparison import Comparison, RuleComparison
 from holdfast.store.past_run import CASES
@@ -37,18 +37,17 @@ def compare_document(opened: OpenedRuns, a: str, b: str, environ: Mapping[str, s
 
 def _build_rules(comparison: Comparison | None, problem: str) -> dict[str, Any]:
     if comparison is None:
-        return {"note": problem, "summary": "", "notes": [], "left_out": [], "rules": []}
+        return {"note": problem, "notes": [], "rules": []}
     return {
         "note": "",
-        "summary": format_summary(comparison),
-        **pick(comparison, "notes left_out only_before only_after"),
+        **pick(comparison, "notes"),
         "rules": [_build_rule(one) for one in comparison.rules],
     }
 
 
 def _build_rule(one: RuleComparison) -> dict[str, Any]:
     return {
-        **pick(one, "rule part pairs passed_before passed_after lost gained p obeyed"),
+        **pick(one, "rule part pairs passed_before passed_after p"),
         "verdict": one.change,
         "outlook": format_outlook(one),
         "holm": one.p_holm,

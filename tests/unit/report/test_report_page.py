@@ -25,6 +25,7 @@ from holdfast.report.page import inlined
 from holdfast.report.page.html import Html
 from holdfast.report.page.hunt import build_map
 from holdfast.report.page.inlined import DocumentPack
+from holdfast.report.page.run import build_run
 from holdfast.report.page.trial import DEED, list_file_changes
 from holdfast.report.page.values import ITEMS, TEXT, fit_value, shorten_value
 from page_documents import documents
@@ -192,6 +193,13 @@ def test_a_case_that_is_unproven_is_not_an_error() -> None:
     case = Case("s", "error", "go", unproven_only=True, replicas=(replica,))
     (found,) = page_of(replace(alone(), cases=[CaseRow(case, [row])]))["run"]["cases"]
     assert (found["status"], found["replicas"][0]["outcome"]) == ("unproven", "unproven")
+
+
+def test_a_case_counts_the_replicas_that_it_does_not_list() -> None:
+    outcomes = ["pass"] * 150 + ["fail"] * 50
+    case = Case("s", "fail", "go", replicas=tuple(Replica(TRIAL, one, None, 0, "") for one in outcomes))  # type: ignore[arg-type]
+    (found,) = build_run(replace(alone(), cases=[CaseRow(case, [])]))["cases"]
+    assert (found["passes"], found["runs"], len(found["replicas"])) == (150, 200, 100)
 
 
 # -- values -------------------------------------------------------------------------------------

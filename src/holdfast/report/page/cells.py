@@ -83,7 +83,7 @@ def build_cell(run: Run, row: CellRow) -> dict[str, Any]:
             "reason": mark_unfinished(cell).reason if wording.is_to_come(run, cell) else wording.format_reason(row),
             "flags": ", ".join(wording.list_marks(cell)),
             "tally": wording.format_tally(cell),
-            **pick(cell, "scenario outcome weight passes fails errors unproven met"),
+            **pick(cell, "outcome weight"),
             "low": cell.rate.low if cell.rate else None,
             "high": cell.rate.high if cell.rate else None,
             "next": wording.format_next_step(run, row) if cell.outcome in ("error", "unproven") else "",

@@ -98,7 +98,6 @@ def build_overall(whole: Overall) -> dict[str, Any]:
         "warnings": [{"code": one.code, "text": one.text} for one in whole.warnings if not one.ignored],
         "notes": whole.notes,
         "seed": str(whole.seed),
-        "spec_path": whole.spec_path,
         "complete": True,
         "rules": [],
         "columns": [],
@@ -190,10 +189,9 @@ def _build_case(case: Case) -> dict[str, Any]:
             {
                 "trial": one.trial,
                 "outcome": "unproven" if case.unproven_only and one.status == "error" else one.status,
-                "composite": one.composite,
-                "reason": one.reason,
             }
             for one in case.replicas[:REPLICAS]
         ],
-        "replicas_left_out": max(0, len(case.replicas) - REPLICAS),
+        "passes": sum(one.status == "pass" for one in case.replicas),
+        "runs": len(case.replicas),
     }

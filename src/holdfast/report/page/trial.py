@@ -73,7 +73,6 @@ def _build_head(trial: Trial) -> dict[str, Any]:
         "params": wording.format_params(trial.params),
         "column": wording.format_head(trial.scenario.name, trial.params),
         "replica": trial.replica,
-        "invariant": trial.invariant,
         "seed": str(trial.seed),
         "task": shorten_value(trial.task),
     }
@@ -205,7 +204,6 @@ def _build_verdict(
 
 def _build_audit_event(event: AuditEvent, began: float, bounds: Bounds) -> dict[str, Any]:
     return {
-        "seq": event.seq,
         "ts": round(event.ts - began, 3) if began else event.ts,
         "type": event.type,
         "deed": describe_action(event.type, event.details)[:DEED],
