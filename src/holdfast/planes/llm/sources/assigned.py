@@ -91,25 +91,21 @@ class AssignedServer:
         """Return the target of a request that is forwarded unread."""
         if query.provider != self._spec.provider:
             raise WrongFormat(self._describe_mismatch(query))
+        return self._build_destination(query, query.path)
+
+    def _build_destination(self, query: Query, path: str) -> Destination:
         replaces = self._must_replace_key(query)
-        path = remove_key(query.path) if replaces else query.path
-        headers = query.headers.to_upstream(self._key if replaces else None, strip=replaces)
-        return Destination(join_url(self._spec.provider, self._base, path), headers)
+        url = join_url(self._spec.provider, self._base, remove_key(path) if replaces else path)
+        return Destination(url, query.headers.to_upstream(self._key if replaces else None, strip=replaces))
 
     async def _forward(self, query: Query) -> PassedReply:
-        replaces = self._must_replace_key(query)
-        path = remove_key(query.path) if replaces else query.path
-        if query.codec is not None:
-            path = _PATHS.get(query.codec.name, path)
-        body = query.body
+        path, body = query.path if query.codec is None else _PATHS.get(query.codec.name, query.path), query.body
         if self._spec.name and self._spec.name != query.model:
             path = _GEMINI_MODEL.sub(self._spec.name, path) if query.provider == "google" else path
             if isinstance(query.data, dict) and "model" in query.data:
                 body = dump_json({**query.data, "model": self._spec.name})
-        headers = query.headers.to_upstream(self._key if replaces else None, strip=replaces)
-        return await send_request(
-            self._upstreams, query.method, join_url(self._spec.provider, self._base, path), headers, body
-        )
+        to = self._build_destination(query, path)
+        return await send_request(self._upstreams, query.method, to.url, to.headers, body)
 
     async def _translate(self, query: Query) -> SourceReply:
         if query.request is None or query.codec is None or self._spec.provider not in COMPATIBLE:
