@@ -177,6 +177,9 @@ class CellCount:
         `same` interns the tries of all cells, so equal ones are stored once.
         """
         counts, met = self.counts, self.met
+        if len(counts) == 4 and counts[PASS] == 1 == self.expected[0] and (met or not needs):
+            # One prompt, one replica, passed: most cells of a large matrix, which take a tenth less time for it.
+            return Decision("pass", passes=1, met=met, simulated=self.simulated, concurrent=self.concurrent)
         failed, undecided, broken, flaky, pairs = self._decide_prompts(how)
         outcome: Outcome = "fail" if failed else "error" if broken else "unproven" if undecided else "pass"
         # A single failed prompt fails the cell, and an error outranks a prompt that is merely unproven: somebody has to

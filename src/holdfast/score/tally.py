@@ -146,10 +146,10 @@ class Tally:
         position = row.offset + column.offset + self.plan.get_params_index(trial.params)
         cell = self._open.get(position)
         if cell is None:
-            key = self.plan.get_key(position)
             if self._done[position] is not None:
-                raise HarnessError(f"one verdict too many for {key.invariant} in {key.scenario}", code="bug")
-            expected = column.expected if self.plan.whole else self.plan.count_by_task(key)
+                where = f"{verdict.invariant} in {trial.scenario.name}"
+                raise HarnessError(f"one verdict too many for {where}", code="bug")
+            expected = column.expected if self.plan.whole else self.plan.count_by_task(self.plan.get_key(position))
             cell = self._open[position] = self._create_counter(column, expected)
         cell.add_verdict(column.places[trial.task], trial.replica, verdict)
         if row.chaos:
