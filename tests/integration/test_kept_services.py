@@ -14,7 +14,6 @@ import pytest
 import yaml
 from world_runs import ran, spec_of
 
-from holdfast.judge import Judge
 from holdfast.world.kept_world import WorldKeeper, read_kept_world
 
 HOLDFAST = [sys.executable, "-c", "import sys; from holdfast.cli import main; sys.exit(main())"]
@@ -255,24 +254,6 @@ def test_only_trials_that_went_wrong_are_kept(tmp_path, monkeypatch):
     found = ran(tmp_path, spec_of(agent, parallelism=matrix, invariants={"made": rule}), keep=True)
     assert sorted(case.status for case in found.cases) == ["fail", "pass"]
     assert asked == ["wrong"]
-
-
-def test_a_trial_is_judged_once_whether_or_not_worlds_are_kept(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    judged = []
-    judge = Judge.judge
-
-    def counted(self, rule, trial, *rest):
-        judged.append((trial.id, rule.id))
-        return judge(self, rule, trial, *rest)
-
-    monkeypatch.setattr(Judge, "judge", counted)
-    rule = {"description": "it is made", "check": {"type": "file_exists", "path": "made"}}
-    agent = "test $PARAM_WAY = right && echo x > made; echo done"
-    matrix = {"matrix": {"way": ["right", "wrong"]}}
-    found = ran(tmp_path, spec_of(agent, parallelism=matrix, invariants={"made": rule}), keep=True)
-    assert sorted(case.status for case in found.cases) == ["fail", "pass"]
-    assert len(judged) == len(set(judged)) == 2
 
 
 def test_no_secret_is_left_of_one_that_came_by_reference(tmp_path, monkeypatch):
