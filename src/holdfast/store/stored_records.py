@@ -169,6 +169,17 @@ def _close(files: dict[Path, BinaryIO]) -> None:
     files.clear()
 
 
+def _find_cell(plan: Plan, column: tuple[str, dict[str, Any]] | None, rule: str) -> int:
+    """Return the cell's position in the plan; NONE for a control, and for a trial or a rule of another spec."""
+    if column is None:
+        return NONE
+    scenario, params = column
+    try:
+        return plan.get_position(rule, scenario, plan.get_params_index(params))
+    except (KeyError, IndexError):
+        return NONE
+
+
 class RunRecords:
     """Trials, observations and verdicts of a run. Positions are looked up at first use.
 
@@ -300,16 +311,10 @@ class RunRecords:
         for trial, rule in zip(self._judged.trials, self._judged.rules, strict=True):
             key = self._columns[trial], rule
             if key not in places:
-                places[key] = self._find_cell(plan, self._columns[trial], names[rule])
+                column = None if key[0] == NONE else self._column_params[key[0]]
+                places[key] = _find_cell(plan, column, names[rule])
             cells.add(places[key])
         return cells
-
-    def _find_cell(self, plan: Plan, column: int, rule: str) -> int:
-        try:
-            scenario, params = self._column_params[column]
-            return plan.get_position(rule, scenario, plan.get_params_index(params))
-        except (KeyError, IndexError):  # a control, or a trial or a rule of another spec
-            return NONE
 
     def read_judged(self, verdicts: Iterable[int]) -> Iterator[tuple[Trial, Observation, Verdict]]:
         """Yield the trial, its observation and its last verdict for verdicts of one rule."""
