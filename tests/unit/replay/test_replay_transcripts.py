@@ -14,9 +14,11 @@ from replay_kit import read_json, read_text, told
 from error_code import has_code
 from golden_words import Golden
 from holdfast.errors import UserError
+from holdfast.model.session import RecordedSession
 from holdfast.model.task import DialogueMessage
 from holdfast.replay import documents
 from holdfast.replay.documents import read_archive
+from holdfast.replay.foreign_trace import UNNAMED, build_session
 from holdfast.replay.formats import import_file
 
 CHAT = {
@@ -54,6 +56,21 @@ def test_lines_without_ids_are_named_by_their_place(tmp_path: Path) -> None:
     )
     assert [one.id for one in found.sessions] == ["c-1", "c-2", "own"]
     assert [one.turns[0] for one in found.sessions] == ["Refund order 7", "two", "three"]
+
+
+def test_lines_are_read_one_by_one_whatever_the_file_is_called_and_a_damaged_first_one_ends_nothing(
+    tmp_path: Path,
+) -> None:
+    line = json.dumps({"input": "Hello"})
+    assert len(read_text(tmp_path, f"{line}\n{line}\n", name="traces.json").sessions) == 2
+    found = read_text(tmp_path, f"{{]\n{line}\n", name="traces.jsonl")
+    assert (len(found.sessions), len(found.left_out)) == (1, 1)
+
+
+def test_a_trace_without_an_id_gets_one() -> None:
+    found = build_session("", ["Hello"], (), name="", source="x", began=None, failure="")
+    assert isinstance(found, RecordedSession)
+    assert found.id == UNNAMED
 
 
 def test_a_pair_that_is_not_a_message_is_no_crash(tmp_path: Path) -> None:

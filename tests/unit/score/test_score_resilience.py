@@ -212,6 +212,11 @@ def test_eight_prompts_that_all_agree_still_have_an_error_bar():
     assert (found.interval.method, found.interval.low < 50.0) == ("bootstrap", True)
 
 
+def test_a_calm_scenario_beside_the_score_is_shown_and_does_not_count():
+    found = score([rule("a"), rule("b")], "pp" + "pf", scenarios=(CALM, TOOL), beside=(CALM.name,))
+    assert (found.value, found.calm, found.chaos, found.total) == (50.0, 100.0, 50.0, 2)
+
+
 def test_pass_hat_is_the_mean_over_cells_where_there_are_replicas():
     found = score([rule("a"), rule("b")], "pppp" + "ppff", replicas=4)
     assert found.pass_hat == pytest.approx({"1": 0.75, "2": (1 + 1 / 6) / 2, "3": 0.5, "4": 0.5})
