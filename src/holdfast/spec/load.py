@@ -252,7 +252,7 @@ def _build_params(file: File) -> tuple[dict[str, Any], ...]:
 
 def _build_output(file: File) -> dict[str, str]:
     output = file.output
-    if not file.at.has("output"):
+    if file.at.get("output").kind == "null":  # not there, or without keys
         return {}
     keys = {"format": output.format, "path": output.path, "filename_template": output.filename_template}
     return {key: value for key, value in keys.items() if value}

@@ -118,6 +118,11 @@ def test_output_section_is_kept(file):
     assert spec.output == {"format": "json", "path": "./reports", "filename_template": "r-{run}-{date}-{timestamp}"}
 
 
+@pytest.mark.parametrize(("written", "declared"), [("", False), ("output:\n", False), ("output: {}\n", True)])
+def test_an_output_section_without_keys_declares_no_report(file, written, declared):
+    assert bool(file.spec(ALL + written).output) is declared
+
+
 @pytest.mark.parametrize("name", ["{id}", "{}", "{Run}", "{run:03}"])
 def test_an_unknown_placeholder_of_a_filename_is_an_error_with_the_known_ones(file, name):
     wrong = file.error(ALL + f"output: {{filename_template: 'r-{name}'}}\n")
