@@ -114,7 +114,7 @@ def _get_home(spec: str | Path | None) -> Path:
 
 
 def find_config(path: Path | None) -> Path:
-    """Return the path file, or the first default file that exists here."""
+    """Return the named file, or the first default file that exists here."""
     if path is not None:
         return path
     for name in DEFAULT_FILES:

@@ -1,4 +1,4 @@
-"""Faults and checks as values, validated by the file's schema as soon as they are value."""
+"""Faults and checks as values, validated by the file's schema as soon as they are made."""
 
 from __future__ import annotations
 

@@ -189,11 +189,8 @@ class CellCount:
         causes = self._collect_causes(outcome, decisive) if len(self.causes) > 1 else ()
         if outcome == "pass" and needs and not met and self.near == unmet.BROKEN:
             # A harness error says nothing about the agent and is not random.
-            outcome, why, causes = (
-                "error",
-                CellCause(self.detail, "fault-broke", (compute_fingerprint(self.detail),)),
-                (),
-            )
+            why = CellCause(self.detail, "fault-broke", (compute_fingerprint(self.detail),))
+            outcome, causes = "error", ()
         elif outcome == "pass" and needs and not met:
             why = unmet.explain_unmet(scenario, needs, self.near, self.detail, requests=self.requests)
             outcome, causes = "unproven", ()
