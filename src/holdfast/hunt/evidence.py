@@ -15,8 +15,6 @@ PRIOR, NOISY_PRIOR = 0.1, 2.0
 """How many observations that assumption is worth. Without noise, one look says nearly everything."""
 STEP_FAILS, STEP_RUNS, STEP_PASSES = 2, 6, 4
 """With noise: a plan fails if 2 of at most 6 runs fail. Four passes without a failure settle it earlier."""
-MOST_BROKEN_RUNS = 3
-"""Runs of a plan in which the check of a rule may end in an error before nobody asks again."""
 LEVELS = 3
 """With noise: in how many trials a pair must hold before it is no longer worth a trial."""
 
@@ -267,10 +265,6 @@ class Trials:
     def count_passes(self, plan: Plan, failure: Failure) -> int:
         """Count the trials of the plan, or of larger plans, that show that it does not fail like that."""
         return sum(one.clears(plan, failure) for one in self.outcomes)
-
-    def is_unjudgeable(self, plan: Plan, failure: Failure) -> bool:
-        """Whether the check of the rule ended in an error so often that more runs of the plan are a waste."""
-        return sum(one.breaks(failure.rule) for one in self.of_plan.get(plan, ())) >= MOST_BROKEN_RUNS
 
     def has_failed(self, plan: Plan, failure: Failure) -> bool:
         """Whether the plan itself fails like that."""

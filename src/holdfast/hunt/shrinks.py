@@ -20,6 +20,8 @@ FAILING, CALM_FAILS = 0.5, 0.08
 """With noise: the rates that the test compares. Calm counts as failing at least this often, even if it never did."""
 SPARE_TESTS = 5
 """With noise: a cause is tested as if at least so many were, so that later ones do not make it insignificant."""
+MOST_BROKEN_RUNS = 3
+"""Runs of a plan in which the check of a rule may end in an error before the plan is given up."""
 ERROR = 0.05
 """With noise: the chance that a hunt reports a cause that fails no more often than calm does."""
 
@@ -162,9 +164,12 @@ class Shrinks:
         one.is_large = step.is_large and not one.weakens
         if one.is_large and not deferred:
             return []
-        if any(self.trials.is_unjudgeable(plan, one.failure) for plan in step.plans):
-            # Nobody can say whether each of the faults is necessary.
-            step = ShrinkStep(step.points, result="flaky")
+        for plan in step.plans:
+            runs = self.trials.of_plan.get(plan, ())
+            if sum(run.breaks(one.failure.rule) for run in runs) >= MOST_BROKEN_RUNS:
+                # The rule cannot be judged, so whether each of the faults is necessary stays unknown.
+                step = ShrinkStep(step.points, result="flaky")
+                break
         one.points = step.points
         if (one.points, one.failure) in self.unconfirmed:
             self.under_way.remove(one)
