@@ -33,9 +33,8 @@ class Judge:
         """
         self._timeout_ms = spec.agent.timeout_ms
         self._web = spec.agent.web_in_reach
-        self._rules = {
-            i.id: RuleJudge(i, self._timeout_ms, web=self._web) for i in spec.invariants if not has_params(i)
-        }
+        self._declared = frozenset(ref.name or ref.path.replace(":", ".").rpartition(".")[2] for ref in spec.agent.tools)
+        self._rules = {i.id: self._build_rule(i) for i in spec.invariants if not has_params(i)}
         self._filled: dict[tuple[str, bytes], RuleJudge] = {}
 
     def judge(
@@ -109,8 +108,11 @@ class Judge:
         """Return the rule with the trial's `{{ params.x }}` in its settings."""
         key = (invariant.id, encode_canonical(trial.params))
         if key not in self._filled:
-            self._filled[key] = RuleJudge(fill_params(invariant, trial.params), self._timeout_ms, web=self._web)
+            self._filled[key] = self._build_rule(fill_params(invariant, trial.params))
         return self._filled[key]
+
+    def _build_rule(self, invariant: Invariant) -> RuleJudge:
+        return RuleJudge(invariant, self._timeout_ms, web=self._web, declared=self._declared)
 
 
 def _to_finding(verdict: Verdict) -> tuple[Judgement, Finding]:

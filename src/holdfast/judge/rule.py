@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -33,11 +33,15 @@ if TYPE_CHECKING:
 class RuleJudge:
     """Judges single turns by one invariant."""
 
-    def __init__(self, invariant: Invariant, timeout_ms: int, *, web: bool = True) -> None:
-        """`web` means that the agent's HTTP calls are visible."""
+    def __init__(
+        self, invariant: Invariant, timeout_ms: int, *, web: bool = True, declared: Set[str] = frozenset()
+    ) -> None:
+        """`web` means that the agent's HTTP calls are visible; `declared` are the tools whose calls are counted."""
         check = make_check(invariant)
         self.traits = traits = check_traits(check)
         self.blind = bool(traits.urls) and not web
+        self.counted = bool(traits.tools) and all(name in declared for _, name in traits.tools)
+        """Every call that it reads is counted, so a trial without a call was observed and is not a blind one."""
         self.id = invariant.id
         self.decide = check.decide
         self.negate = invariant.negate
@@ -95,7 +99,8 @@ class RuleJudge:
         self, turn: Turn, observation: Observation, control: Observation | None
     ) -> tuple[Judgement, Finding]:
         """Return the rule's verdict on the calls of a trial, or on the recorded state, whatever the agent answered."""
-        if self.reads == "trace" and not observation.trace and (self.negative or not self.blind):
+        abstained = self.negative and self.counted and _is_abstention(observation)
+        if self.reads == "trace" and not observation.trace and (self.negative or not self.blind) and not abstained:
             finding = Finding(None if self.negative else False, "no call was seen", "no-call")
             return ("unproven" if self.negative else "fail"), finding
         exhibit = Exhibit(turn.text or "", turn, observation, control, observation.evidence.get(self.id))
@@ -147,6 +152,15 @@ class RuleJudge:
         if self.negative or (self.reads == "latency" and turn.ending != "timeout"):
             return "unproven", Finding(None, f"nothing to judge, no answer: {why}", "no-answer", (turn.ending,))
         return "fail", Finding(False, f"no answer: {why}", "no-answer", (turn.ending,))
+
+
+def _is_abstention(observation: Observation) -> bool:
+    """Return whether the agent answered every turn without calling a declared tool."""
+    return (
+        bool(observation.turns)
+        and not observation.calls
+        and all(turn.ending == "answered" and not is_blank(turn.text or "") for turn in observation.turns)
+    )
 
 
 def _is_well_typed(finding: Finding) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from holdfast.judge import Judge
 from holdfast.model.observation import Observation, Turn
 from holdfast.model.scenario import Scenario
-from holdfast.model.spec import AgentSpec, Invariant, Spec
+from holdfast.model.spec import AgentSpec, Invariant, Spec, ToolRef
 from holdfast.model.task import Task
 from holdfast.model.trace import EVENTS_KEPT, TraceEvent
 from holdfast.model.trial import Trial
@@ -47,6 +47,33 @@ def test_without_any_call_positive_checks_fail_and_negative_ones_are_unproven() 
     assert judged("tool_called", {"tool": "look"}, negate=True).outcome == "unproven"
     assert judged("tool_not_called", {"tool": "look"}, negate=True).outcome == "fail"
     assert judged("max_calls", {"max": 0}).code == "no-call"
+
+
+ONLY_AFTER = {"tool": "pay", "requires": "look"}
+SILENT = Turn("q", None, ending="crashed")
+
+
+@pytest.mark.parametrize(
+    ("check", "settings", "turns", "calls", "outcome"),
+    [
+        ("only_after", ONLY_AFTER, (Turn("q", "no"),), {}, "pass"),
+        ("tool_not_called", {"tool": "pay"}, (Turn("q", "no"), Turn("r", "no")), {}, "pass"),
+        ("tool_not_called", {"tool": "pay*"}, (Turn("q", "no"),), {}, "unproven"),  # a tool that nobody declared
+        ("only_after", {"tool": "pay", "requires": "search"}, (Turn("q", "no"),), {}, "unproven"),
+        ("max_calls", {"max": 0}, (Turn("q", "no"),), {}, "unproven"),  # other calls may be hidden
+        ("only_after", ONLY_AFTER, (Turn("q", "no"),), {"tool look": 1}, "unproven"),  # called, and not traced
+        ("only_after", ONLY_AFTER, (Turn("q", "no"), SILENT), {}, "unproven"),
+        ("only_after", ONLY_AFTER, (Turn("q", " "),), {}, "unproven"),
+        ("only_after", ONLY_AFTER, (), {}, "unproven"),
+    ],
+)
+def test_an_answer_without_a_call_of_declared_tools_is_something_to_judge(
+    check: str, settings: dict[str, Any], turns: tuple[Turn, ...], calls: dict[str, int], outcome: str
+) -> None:
+    rule = Invariant("r", check, settings)
+    tools = (ToolRef("shop:look"), ToolRef("shop:send", "pay"))
+    spec = Spec("c.yaml", AgentSpec(tools=tools), invariants=(rule,))
+    assert Judge(spec).judge(rule, TRIAL, Observation(TRIAL.id, turns, calls=calls)).outcome == outcome
 
 
 def test_negate_swaps_pass_and_fail() -> None:
