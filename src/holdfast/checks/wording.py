@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from holdfast.model.shorten import shorten as without_middle
+from holdfast.model.shorten import strip_terminal_codes
 
 LIMIT = 80
 """Maximum length of a value: two of them and a sentence around them stay under 200 characters."""
@@ -13,7 +14,7 @@ LIMIT = 80
 
 def shorten(text: str, limit: int = LIMIT) -> str:
     """Return the text on one line, cut in the middle if longer than `limit`, in valid UTF-8."""
-    text = without_middle(text, limit)
+    text = without_middle(strip_terminal_codes(text), limit)
     if text.isascii() and text.isprintable():
         return text
     # Decoded JSON may contain half a surrogate pair, which no codec can write.

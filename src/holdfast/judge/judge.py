@@ -33,7 +33,9 @@ class Judge:
         """
         self._timeout_ms = spec.agent.timeout_ms
         self._web = spec.agent.web_in_reach
-        self._declared = frozenset(ref.name or ref.path.replace(":", ".").rpartition(".")[2] for ref in spec.agent.tools)
+        self._declared = frozenset(
+            ref.name or ref.path.replace(":", ".").rpartition(".")[2] for ref in spec.agent.tools
+        )
         self._rules = {i.id: self._build_rule(i) for i in spec.invariants if not has_params(i)}
         self._filled: dict[tuple[str, bytes], RuleJudge] = {}
 

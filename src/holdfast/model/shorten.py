@@ -1,4 +1,4 @@
-"""Shortens and cuts texts, by characters or by tokens."""
+"""Shortens and cuts texts, by characters or by tokens, and removes terminal codes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from itertools import islice
 
 LIMIT = 200
 """Characters of a value in the ledger: enough to recognise it, small next to an answer."""
+
+
+_TERMINAL_CODE = r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\]8;[^\x07\x1b]*(?:\x07|\x1b\\)"
+"""Matches a complete escape sequence of a terminal: colours, the cursor, or either end of a link."""
+
+
+def strip_terminal_codes(text: str) -> str:
+    """Return the text of a program as a terminal shows it, without colours, cursor movements and link addresses."""
+    return re.sub(_TERMINAL_CODE, "", text) if "\x1b" in text or "\x9b" in text else text
 
 
 def shorten(text: str, limit: int = LIMIT) -> str:

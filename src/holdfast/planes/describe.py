@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.model.canary import find_echoes
 from holdfast.model.codec import digest, encode, encode_canonical, make_encodable
 from holdfast.model.completion import Completion
-from holdfast.model.shorten import shorten
+from holdfast.model.shorten import shorten, strip_terminal_codes
 from holdfast.model.trace import TEXT_KEPT
 
 TARGET_KEPT = 500
@@ -93,7 +93,7 @@ def digest_arguments(arguments: Mapping[str, Any]) -> str:
 def format_exception(raised: BaseException) -> str:
     """Return an exception as one line, even if it cannot print itself."""
     try:
-        text = str(raised)
+        text = strip_terminal_codes(str(raised))
     except Exception:
         text = "(its message cannot be read)"
     return make_encodable(f"{type(raised).__name__}: {text}" if text else type(raised).__name__)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from holdfast.model.shorten import strip_terminal_codes
 from holdfast.protocols.sandbox import Stdio
 
 OUTPUT_LIMIT = 64_000_000
@@ -107,12 +108,12 @@ class Tail:
 
 
 def _unbox(text: str) -> list[str]:
-    """Return the lines; a box becomes one line, with its title first; boxes of tracebacks are left out."""
+    """Return the lines without terminal codes; a box becomes one line, title first; boxes of tracebacks are left out."""
     # `box` collects the rows of an open box. The first line that is not one of its rows closes it: its lower border, or
     # text after a box that was cut off.
     lines: list[str] = []
     box: list[str] | None = None
-    for line in text.splitlines():
+    for line in strip_terminal_codes(text).splitlines():
         if line.lstrip()[:1] in (*_BOX,):
             box = [line.strip(_BOX_LINES)]
         elif box is not None and line.lstrip()[:1] in (*_BOX_SIDE,):

@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import pytest
 from check_exhibits import exhibit, of_turns
 
@@ -7,7 +5,7 @@ from holdfast.checks.response.completes import Completes
 from holdfast.judge.judge import Judge
 from holdfast.model.observation import ENDINGS, Observation, Turn
 from holdfast.model.scenario import Scenario
-from holdfast.model.spec import Invariant
+from holdfast.model.spec import AgentSpec, Invariant, Spec
 from holdfast.model.task import Task
 from holdfast.model.trial import Trial
 
@@ -59,9 +57,7 @@ def test_the_slowest_turn_counts_for_latency(over, outcome):
 
 def judged(check, turns, **rule):
     invariant = Invariant("r", check, **rule)
-    spec = SimpleNamespace(
-        part="contract", invariants=(invariant,), agent=SimpleNamespace(timeout_ms=1000, web_in_reach=True)
-    )
+    spec = Spec("c.yaml", AgentSpec(), invariants=(invariant,))
     trial = Trial("t", "contract", Scenario("calm"), Task(("?",) * len(turns)))
     verdict = Judge(spec).judge(invariant, trial, Observation(trial="t", turns=turns))
     return verdict.outcome, verdict.turn

@@ -109,6 +109,7 @@ def test_reading_takes_time_in_proportion_to_the_text(part: str) -> None:
         ("```x``` I **believe** so", "x I believe so"),
         ("un**believ**able, 4**111** 1", "unbelievable, 4111 1"),
         ("I \x1b[1mbelieve\x1b[0m so", "I believe so"),
+        ("\x1b[2Kthe \x1b]8;;https://x.example\x07link\x1b]8;;\x07", "the link"),
         ("the\tpassword  is\x0bthis", "the password is this"),
         ("the pass\x00wo\x07rd", "the password"),
         ("the sec\x9dret", "the secret"),

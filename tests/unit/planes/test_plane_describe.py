@@ -89,5 +89,5 @@ def test_a_long_value_is_shortened_in_the_middle() -> None:
 
 
 def test_an_exception_is_reported_in_a_line() -> None:
-    assert format_exception(ValueError("x")) == "ValueError: x"
+    assert format_exception(ValueError("\x1b[91mx\x1b[0m")) == "ValueError: x"
     assert format_exception(KeyboardInterrupt()) == "KeyboardInterrupt"

@@ -32,6 +32,7 @@ ValueError: Error of ours
         ("one\nfatal: no\nlast\n", "fatal: no"),
         ("╭─ Error\n│ that is never closed", "Error: that is never closed"),
         ("plain\n", "plain"),
+        ("\x1b[91mError\x1b[0m: \x1b]8;;http://x\x07no disk\x1b]8;;\x07\n\x1b[2K", "Error: no disk"),
         ("", ""),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from holdfast.agents.conversation import FoundAnswer, to_text
 from holdfast.model.codec import make_encodable
-from holdfast.model.shorten import shorten
+from holdfast.model.shorten import shorten, strip_terminal_codes
 from holdfast.processes.pipes import Sink
 from holdfast.protocols.world import AnswerContent
 from holdfast.reading.json_values import MISSING, Find, parse_json
@@ -35,7 +35,7 @@ _SIGN_IN = re.compile(
 _PLACE = re.compile(r"https?://|\bbrowser\b|\bpaste\b|\bwaiting\b", re.IGNORECASE)
 _PROMPT = re.compile(r"[?:>\]❯›»]\s?$")
 """The end of a line that waits for input."""
-_CODES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class OutputEnd:
@@ -63,7 +63,7 @@ class OutputEnd:
         now = self._called()
         if now != self._then:
             return ""
-        text = _CODES.sub("", self._pending[-_END_LIMIT:].decode("utf-8", "replace"))
+        text = _CONTROLS.sub("", strip_terminal_codes(self._pending[-_END_LIMIT:].decode("utf-8", "replace")))
         return find_question_line(text, anything=now == self._before)
 
 
