@@ -66,6 +66,8 @@ def test_mean_is_for_composites_only(file):
     assert "mean" in file.error(ALL + "scoring: {replica_aggregation: mean}\n").message
     scenario = "invariants:\n  m: {description: d, check: {type: completes}}\nscoring: {replica_aggregation: mean}\n"
     assert file.spec(HTTP + scenario)
+    mutations = "invariants: [{type: completes}]\nscoring: {replica_aggregation: mean}\n"
+    assert "mean" in file.error(HTTP + mutations, part="mutation").message
 
 
 def test_rule_may_carry_its_own_aggregation(file):

@@ -202,11 +202,14 @@ def get_seed(reader: Reader, file: File, override: int | None) -> int:
     return next((s for s in (override, first, second) if s is not None), 0)
 
 
-def build_scoring(reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, count: int) -> Scoring:
+def build_scoring(
+    reader: Reader, file: File, rules: ContractRules, weather: ScenarioSet, count: int, part: Part
+) -> Scoring:
     """Return the scoring of the contract; reports targets that can never be reached."""
     section = file.scoring
     listed = file.contract is not None and bool(file.contract.invariants)
-    contract = listed or weather.at is not None or any(scenario.name != CALM for scenario in weather.scenarios)
+    faults = weather.at is not None or any(scenario.name != CALM for scenario in weather.scenarios)
+    contract = listed or faults or part in ("mutation", "chaos", "replay")
     ways = [(rule.at, rule.invariant.replica_aggregation) for rule in rules.all]
     ways += [(section.at, section.replica_aggregation)] if section.at.has("replica_aggregation") else []
     for at, how in ways:

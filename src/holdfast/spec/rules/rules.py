@@ -187,5 +187,5 @@ def find_aggregation_problem(aggregation: Aggregation, replicas: int, *, contrac
     if aggregation.kind == "at_least" and aggregation.value is not None and aggregation.value > replicas:
         return f"at_least {aggregation.value:.0f} can never be reached with replicas {replicas}"
     if aggregation.kind == "mean" and contract:
-        return "mean is for composites; a contract's cells pass or fail"
+        return "mean is for composites; cells, mutations and sessions pass or fail"
     return ""
