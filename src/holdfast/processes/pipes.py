@@ -108,7 +108,7 @@ class Tail:
 
 
 def _unbox(text: str) -> list[str]:
-    """Return the lines without terminal codes; a box becomes one line, title first; boxes of tracebacks are left out."""
+    """Return the lines without terminal codes; a box becomes one line, title first; a traceback's box is left out."""
     # `box` collects the rows of an open box. The first line that is not one of its rows closes it: its lower border, or
     # text after a box that was cut off.
     lines: list[str] = []
