@@ -1,4 +1,4 @@
-"""Large runs: memory of running, taking up, judging anew and looking at them must not grow with their cells.
+"""Large runs: the memory of running, resuming, judging again and viewing them must not grow with their cells.
 
 `python benchmarks/bench_large.py --cells 1000000` measures another size.
 """
@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from bench_inline import AGENT, spec
 from measure import HOLDFAST, Spent, command, limited, project, row
@@ -17,25 +16,15 @@ MOST_MB = 200
 
 
 def measure(cells: int) -> dict[str, Spent]:
-    """The run, then what is done with it when it is stored; at last half of it is cut off and run again."""
+    """The run, then what is done with it when it is stored; then a run that a budget ended half-way is resumed."""
     run = [*HOLDFAST, "contract", "run", "--no-report", "-q"]
     with project({"fast.py": AGENT, "holdfast.yaml": spec(RULES, cells // RULES)}) as folder:
         spent = {"run": command(run, folder)}
         spent["report"] = command([*HOLDFAST, "report", "1"], folder)
         spent["judge"] = command([*HOLDFAST, "judge", "1", "-q"], folder)
-        _leave(folder / ".holdfast" / "runs" / "0001")
-        spent["resume"] = command([*run, "--resume", "1"], folder)
+        command([*run, "--max-trials", str(cells // 2)], folder)
+        spent["resume"] = command([*run, "--resume", "2", "--max-trials", str(cells)], folder)
     return spent
-
-
-def _leave(run: Path) -> None:
-    """Makes it a run that was killed in the middle."""
-    (run / "ended.json").unlink()
-    for name in ("observations-0.jsonl", "verdicts-1.jsonl"):
-        with open(run / name, "r+b") as file:
-            file.seek(file.seek(0, 2) // 2)
-            file.readline()
-            file.truncate(file.tell())
 
 
 def main(sizes: tuple[int, ...] = SIZES) -> None:
