@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from holdfast.model.codec import make_encodable
-from holdfast.model.shorten import strip_terminal_codes
 
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[A-Za-z][A-Za-z0-9]{1,31};)")
 _CODE_SPAN = r"(?<!`)(?P<code>`+)(?!`)(?:[^`]|(?!(?P=code)(?!`))`+)*(?P=code)(?!`)"
@@ -23,6 +22,8 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_COLOUR = re.compile(r"(?:\x1b\[|\x9b)[0-9;:]*m")
+"""Terminal codes for colours and bold type. Other codes stay legible: a browser shows them, a link's address too."""
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 """Control characters other than white space: nobody sees them."""
 _SPACES = (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
@@ -42,7 +43,9 @@ def to_canonical_text(text: str) -> str:
 
         # One entity at a time: `unescape` on the whole text also resolves `&copy` in `?a=1&copy=2`.
         text = _CODE_OR_ENTITY.sub(lambda match: unescape(match[0]) if match[0][0] == "&" else match[0], text)
-    text = _CONTROL.sub("", strip_terminal_codes(text))
+    if "\x1b" in text or "\x9b" in text:
+        text = _COLOUR.sub("", text)
+    text = _CONTROL.sub("", text)
     return text if text.isascii() else to_typed_text(_INVISIBLE.sub("", text))
 
 

@@ -36,6 +36,11 @@ def test_what_is_not_a_canary_is_not_found() -> None:
 
 
 @pytest.mark.slow
+def test_a_canary_in_the_address_of_a_terminal_link_is_found() -> None:
+    written = "".join(f"%{ord(c):02X}" for c in CANARY)
+    assert CANARY.lower() in find_echoes(f"\x1b]8;;https://evil.example/?q={written}\x07here\x1b]8;;\x07")
+
+
 @pytest.mark.parametrize("size", [1, 3, 24, 1_000])
 def test_bytes_may_be_cut_anywhere(size: int) -> None:
     for form in FORMS:
