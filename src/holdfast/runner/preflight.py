@@ -32,7 +32,7 @@ NO_PROGRAM = "a rule runs a program that the sandbox does not have, and proves n
 NO_BASH = "a rule is written for bash, but runs with sh and proves nothing"
 NO_MODEL = (
     "the agent called no model through the gateway: its client must read OPENAI_BASE_URL or its provider's variable; "
-    "a local address in its code, such as http://localhost:11434, bypasses the gateway"
+    "an address in its code, such as http://localhost:11434, bypasses the gateway"
 )
 _REQUEST = "agent.request_template: the agent expects other fields in the request (the default is {input: the prompt})"
 _REFUSALS = {
@@ -91,7 +91,7 @@ def _warn_about_models(first: Observation, spec: Spec, warn: Callable[[str, str]
         warn("model-unread", f"{place}, {why}")
     if spec.agent.gateway and not first.trace and not has_died:
         warn("gateway-unused", f"{NOT_THROUGH_GATEWAY}: {GATEWAY_VARIABLES}")
-    elif spec.agent.launched and not has_died and not unread:
+    elif spec.agent.web_in_reach and not has_died and not unread:
         is_faulty = any(injection.plane == "llm" for scenario in spec.scenarios for injection in scenario.injections)
         is_expected = is_faulty or "*" in spec.models  # a script or server is set up to answer its calls
         if is_expected and not any(name.startswith("llm:") for name in first.calls):

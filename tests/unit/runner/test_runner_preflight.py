@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.model.model_spec import ModelSpec
 from holdfast.model.observation import Observation, Turn
@@ -19,6 +20,7 @@ from holdfast.runner.preflight import run_preflight
 TRIAL = Trial("0123456789ab", "contract", Scenario("calm"), Task(("q",)))
 BEDROCK = "bedrock-runtime.eu-west-1.amazonaws.com speaks Bedrock Converse"
 ANSWERED = Turn("q", "a")
+COMMAND = AgentSpec(type="command", command="agent")
 SCRIPTED = {"*": ModelSpec("script", script="model.yaml")}
 LIMITED = (Scenario("limit", (Injection("llm", "*", "rate_limit"),)),)
 
@@ -34,9 +36,9 @@ class Answering:
             yield trial, self._seen
 
 
-def warnings(calls: dict[str, int], turn: Turn = ANSWERED, *, gateway: bool = False, **how: Any) -> list[str]:
+def warnings(calls: dict[str, int], turn: Turn = ANSWERED, *, agent: AgentSpec = COMMAND, **how: Any) -> list[str]:
     said: list[str] = []
-    spec = Spec(path="s.yaml", agent=AgentSpec(type="command", command="agent", gateway=gateway), **how)
+    spec = Spec(path="s.yaml", agent=agent, **how)
     asyncio.run(run_preflight(Answering(calls, turn), spec, TRIAL, lambda code, text: said.append(code)))  # type: ignore[arg-type]
     return said
 
@@ -59,7 +61,10 @@ def test_a_host_that_speaks_a_format_nobody_reads_is_named() -> None:
 def test_an_agent_that_goes_past_the_gateway_is_warned_of_where_a_model_is_expected(
     calls: dict[str, int], how: dict[str, Any], warned: bool
 ) -> None:
-    assert warnings(calls, **how) == (["model-not-asked"] if warned else [])
+    for agent in (COMMAND, AgentSpec(type="python", endpoint="agent:answer")):
+        assert warnings(calls, agent=agent, **how) == (["model-not-asked"] if warned else [])
+    inline = AgentSpec(type="python", endpoint="agent:answer", isolation="inline")
+    assert warnings(calls, agent=inline, **how) == []
 
 
 def test_an_agent_that_died_may_not_have_come_to_its_model() -> None:
@@ -71,11 +76,9 @@ def test_an_agent_that_died_may_not_have_come_to_its_model() -> None:
         ("empty", True),
     ]:
         for gateway in [False, True]:
-            assert bool(warnings({}, Turn("q", None, ending=ending), gateway=gateway, models=SCRIPTED)) == warned, (
-                ending,
-                warned,
-                gateway,
-            )
+            agent = replace(COMMAND, gateway=gateway)
+            found = warnings({}, Turn("q", None, ending=ending), agent=agent, models=SCRIPTED)
+            assert bool(found) == warned, (ending, gateway)
 
 
 @pytest.mark.parametrize(
