@@ -109,7 +109,7 @@ def test_the_cases_decide_and_the_matrix_stands_beside_them(tmp_path: Path) -> N
     assert (told.code, told.json["parts"]["scenario"]["passed"], told.json["passed"]) == (0, True, True)
     last = verdict_line(tell(tmp_path, "run").out)
     assert last.startswith("PASS  ")
-    assert ", 1 cell " in last
+    assert ", 1 failed cell " in last
     alone = tell(tmp_path, "contract", "run")
     assert (alone.code, verdict_line(alone.out).split(" · ")[0]) == (1, "FAIL  1 cell failed")
 
