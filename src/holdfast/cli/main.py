@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 from click import UsageError as ClickUsageError
 
-from holdfast.errors import AgentUnavailable, HoldfastError, NothingProven, SpecError, UserError
+from holdfast.errors import (
+    AgentUnavailable,
+    HoldfastError,
+    NothingProven,
+    SpecError,
+    UserError,
+    format_error_place,
+)
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
@@ -251,8 +258,11 @@ def _run(args: Sequence[str]) -> int:
     except Exception as bug:
         if os.environ.get("HOLDFAST_DEBUG"):
             raise
-        hint = "this is a bug in Holdfast; HOLDFAST_DEBUG=1 shows where"
-        return _print_error(f"{type(bug).__name__}: {bug}", as_json, HARNESS, code="bug", hint=hint)
+        place = format_error_place(bug)
+        # An exception in a plug-in, such as in its `lint`, passes through Holdfast's code, too.
+        cause = "if this is your plug-in, fix it; otherwise it is a bug in Holdfast" if place else "this is a bug in Holdfast"
+        hint = f"{cause}; HOLDFAST_DEBUG=1 shows where"
+        return _print_error(f"{type(bug).__name__}: {bug}{place}", as_json, HARNESS, code="bug", hint=hint)
     return result if isinstance(result, int) else HELD
 
 
