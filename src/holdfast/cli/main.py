@@ -260,8 +260,8 @@ def _run(args: Sequence[str]) -> int:
             raise
         place = format_error_place(bug)
         # An exception in a plug-in, such as in its `lint`, passes through Holdfast's code, too.
-        cause = "if this is your plug-in, fix it; otherwise it is a bug in Holdfast" if place else "this is a bug in Holdfast"
-        hint = f"{cause}; HOLDFAST_DEBUG=1 shows where"
+        advice = "if this is your plug-in, fix it; otherwise " if place else ""
+        hint = f"{advice}this is a bug in Holdfast; HOLDFAST_DEBUG=1 shows where"
         return _print_error(f"{type(bug).__name__}: {bug}{place}", as_json, HARNESS, code="bug", hint=hint)
     return result if isinstance(result, int) else HELD
 
