@@ -34,6 +34,14 @@ class SqlSession(Protocol):
     async def prepare(self, sql: str) -> None: ...
 
 
+def make_lost_error(name: str, after_s: float, text: str) -> ServiceFailed:
+    """Return the error of a connection that ended during a query."""
+    return ServiceFailed(
+        f"service {name}: the connection was lost after {after_s:.1f} s: {text}. Is the machine out of memory, or was "
+        "the server stopped?"
+    )
+
+
 def make_connect_error(name: str, text: str, *, missing: str = "", denied: bool = False) -> HarnessError | QueryFailed:
     """Return why no session could be opened; `missing` is the server's code for a database that does not exist."""
     if missing:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.errors import QueryFailed, ServiceFailed
+from holdfast.errors import QueryFailed
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.script import ScriptStatement, split
-from holdfast.world.services.sql_service import RowCollector, make_connect_error, make_statement_error
+from holdfast.world.services.sql_service import RowCollector, make_connect_error, make_lost_error, make_statement_error
 
 CONNECT_S = 10
 EXTRA_S = 2.0
@@ -96,10 +96,7 @@ class MySqlSession:
             if _get_code(refused) in _TIMED_OUT or (_get_code(refused) in _CONNECTION_LOST and took_s >= timeout_s):
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
             if _get_code(refused) in _CONNECTION_LOST:
-                raise ServiceFailed(
-                    f"service {self.name}: the connection was lost after {took_s:.1f} s: "
-                    f"{format_server_error(refused)}. Is the machine out of memory, or was the server stopped?"
-                ) from refused
+                raise make_lost_error(self.name, took_s, format_server_error(refused)) from refused
             raise QueryFailed(format_server_error(refused), state=_get_state(refused)) from refused
 
     def _execute(self, sql: str, login: Mapping[str, Any]) -> None:

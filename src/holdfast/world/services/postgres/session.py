@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from holdfast.errors import QueryFailed
 from holdfast.protocols.service import Rows
 from holdfast.sqltext.lexer import quote_name
 from holdfast.sqltext.script import ScriptStatement, split
-from holdfast.world.services.sql_service import RowCollector, make_connect_error, make_statement_error
+from holdfast.world.services.sql_service import RowCollector, make_connect_error, make_lost_error, make_statement_error
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Error
@@ -20,6 +21,8 @@ CONNECT_S = 10
 EXTRA_S = 2.0
 """Time for the server to stop a query at its own timeout; after that Holdfast stops waiting."""
 _CANCELLED = "57014"
+_CONNECTION_LOST = {None, "57P01", "57P02", "57P03"}
+"""The server is gone without a word, or says that it shuts down, has crashed, or is not ready."""
 _SEARCH_PATH = """
 SELECT set_config('search_path', substr(setting, 13), true) FROM (
 SELECT setting FROM pg_catalog.pg_db_role_setting s
@@ -74,6 +77,7 @@ class PgSession:
         begin = ["BEGIN READ ONLY", f"SET LOCAL statement_timeout = {max(1, round(timeout_s * 1000))}"]
         begin += [f"SET LOCAL ROLE {quote_name(self._role)}"] if self._role else []
         begin += [f"SET LOCAL search_path = {self._path}"] if self._path else []
+        began = time.monotonic()
         try:
             async with asyncio.timeout(timeout_s + EXTRA_S), self.open_session() as session:
                 await session.execute("; ".join(begin))
@@ -81,6 +85,9 @@ class PgSession:
         except psycopg.Error as refused:
             if refused.sqlstate == _CANCELLED:
                 raise TimeoutError(f"the query took longer than {timeout_s:g} s") from refused
+            if isinstance(refused, psycopg.OperationalError) and refused.sqlstate in _CONNECTION_LOST:
+                text = " ".join(format_server_error(refused).split())
+                raise make_lost_error(self.name, time.monotonic() - began, text) from refused
             raise QueryFailed(format_server_error(refused), state=refused.sqlstate or "") from refused
 
     async def pin(self, session: AsyncConnection[Any], first: Sequence[str] = ()) -> str:
