@@ -15,6 +15,7 @@ from holdfast.model.judged import JudgingProgress
 from holdfast.model.trial import Trial
 from holdfast.plan import FailFastPlanner, OncePlanner, RoundsPlanner, RunOptions
 from holdfast.processes.scratch import sweep
+from holdfast.reading.words import format_plural
 from holdfast.runner.across_trials import CalledTools, start_comparison
 from holdfast.runner.executors import choose_loop_factory, open_executor
 from holdfast.runner.intake import Intake
@@ -185,7 +186,7 @@ class RunInProgress:
         for why, count in intake.troubled.items():
             self.log.warn(
                 "harness-trouble",
-                f"Holdfast or a provider failed in {count} trials; only the passes of these trials count: {why}",
+                f"Holdfast or a provider failed in {format_plural(count, 'trial')}, where only passes count: {why}",
             )
 
     def _build_planner(self, stored: StoredRun, concurrency: int) -> Planner:
