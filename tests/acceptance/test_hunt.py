@@ -187,7 +187,20 @@ def test_an_agent_that_sometimes_fails_without_a_reason_has_no_cause(project: Ma
     (made.folder / "agent.py").write_text(source)
     found = made.cli("hunt", "--json", "--order", "1", "--max-trials", "120")
     assert (found.json["causes"], found.code != 1) == ([], True), found.out
+    assert found.json["unexplained"] or found.json["flaky"]
     assert any("not deterministic" in note for note in found.json["notes"])
+
+
+def test_a_rule_that_fails_now_and_then_whatever_is_faulty_is_not_passed(project: MakeProject) -> None:
+    source = SHOP.replace("ATTEMPTS", "1") + (
+        "\n_ask = ask\n\n\ndef ask(prompt):\n    import os\n    n = int(os.environ['HOLDFAST_TRIAL'], 16)\n"
+        "    return 'no' if n % 5 == 0 else _ask(prompt)\n"
+    )
+    made = shop(project, attempts=1, rules=[ANSWERS])
+    (made.folder / "agent.py").write_text(source)
+    found = made.cli("hunt", "--json", "--order", "1")
+    assert (found.json["causes"], found.code) == ([], 5), found.out
+    assert found.json["unexplained"] == ["answers"]
 
 
 def test_a_budget_of_a_few_trials_leaves_points_open(project: MakeProject) -> None:

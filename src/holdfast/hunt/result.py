@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import starmap
 from shlex import quote
 from typing import Any, Literal, TypeAlias
 
@@ -111,6 +112,8 @@ class HuntResult(Struct, frozen=True):
     """What the calm trials cost, and what it meant for the budget; None if no live model was asked."""
     refused: str = ""
     """The code of the error that kept the hunt from starting; the last note says why."""
+    unexplained: tuple[str, ...] = ()
+    """Rules that failed in a trial, with or without faults, and that neither a cause nor a flaky one breaks."""
     shard: str = ""
     """`1/4`: the trials are those of one shard; `holdfast merge` decides."""
 
@@ -135,7 +138,7 @@ class HuntResult(Struct, frozen=True):
             return 0  # what is open here is for the other shards
         if self.only_known:
             return 0 if (self.fixed or self.retired) and not self.unproven else 5
-        return 5 if self.coverage.points.open or self.unproven or not self.met else 0
+        return 5 if self.coverage.points.open or self.unproven or self.unexplained or not self.met else 0
 
 
 def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntStop) -> HuntResult:
@@ -151,6 +154,9 @@ def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntSto
     settled = {*failing, *retired}
     fixed = (hunt.known[plan] for hunt in hunts for plan in hunt.search.fixed if plan in hunt.known)
     untried = tuple(_find_untried(planner, settled))
+    flaky = _sort_causes(spec, merge_causes(c for h in hunts for c in _build_causes(h, _collect_flaky(planner, h))))
+    explained = {rule for one in (*causes, *flaky) for rule in one.rules}
+    unexplained = {rule: counts for rule, counts in _count_failures(planner).items() if rule not in explained}
     return HuntResult(
         format=1,
         trials=trials,
@@ -158,20 +164,35 @@ def build_result(planner: HuntPlanner, spec: Spec, trials: int, stopped: HuntSto
         causes=tuple(causes),
         fixed=tuple(one for one in dict.fromkeys(fixed) if one not in settled and one not in planner.options.orphans),
         not_met=tuple(_find_not_met(planner, settled)),
-        flaky=tuple(
-            _sort_causes(spec, merge_causes(c for h in hunts for c in _build_causes(h, _collect_flaky(planner, h))))
-        ),
+        flaky=tuple(flaky),
         gave_up=tuple(one for hunt in hunts for one in _collect_gave_up(hunt)),
         coverage=_sum_coverage(hunts),
         matrix=tuple(row for hunt in hunts for row in _build_rows(hunt)),
-        notes=tuple(_write_notes(planner, settled)),
+        notes=(*_write_notes(planner, settled), *starmap(_describe_unexplained, unexplained.items())),
         met=sum(bool(tried.outcome.met) for hunt in hunts for tried in hunt.tried),
         only_known=planner.options.only_known or bool(planner.options.shrink),
         untried=untried,
         orphaned=tuple(one for one in untried if one in planner.options.orphans),
         retired=retired,
+        unexplained=tuple(unexplained),
         shard=str(planner.shard or ""),
     )
+
+
+def _count_failures(planner: HuntPlanner) -> dict[str, tuple[int, int, int]]:
+    """Return, by rule, how many trials failed it, how many of these were calm, and how many trials there were."""
+    outcomes = [tried.outcome for hunt in planner.hunts for tried in hunt.tried]
+    counts = dict[str, tuple[int, int, int]]()
+    for outcome in outcomes:
+        for rule in {failure.rule for failure in outcome.failures}:
+            failed, calm, _ = counts.get(rule, (0, 0, 0))
+            counts[rule] = failed + 1, calm + (outcome.plan == 0), len(outcomes)
+    return counts
+
+
+def _describe_unexplained(rule: str, counts: tuple[int, int, int]) -> str:
+    failed, calm, trials = counts
+    return f"{rule} failed in {failed} of {trials} trials ({calm} of them calm), and no set of faults is the cause"
 
 
 def collect_causes(planner: HuntPlanner, hunt: TaskHunt) -> Sequence[FaultCause]:

@@ -99,6 +99,8 @@ def list_hunt_reasons(result: HuntResult) -> Iterator[Reason]:
     elif result.exit_code == UNPROVEN and not result.orphaned:
         points = result.coverage.points
         problem = f"{points.open} of {points.total} single faults were not tried" if points.open else "no fault was met"
+        if result.unexplained:
+            problem = f"no set of faults is the cause that {', '.join(result.unexplained)} failed"
         problem = "no known cause was met again" if result.only_known else problem
         yield Reason(UNPROVEN, problem, "hunt-open")
 

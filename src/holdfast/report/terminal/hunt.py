@@ -42,7 +42,9 @@ def format_hunt(result: HuntResult, spec: str, run: str) -> Iterator[str]:
     if result.fixed:
         yield f"fixed: {', '.join(result.fixed)}"
     if result.retired:
-        reason = "the prompt is no longer in the file, and with its present prompts the faults break no rule"
+        reason = (
+            "the prompt or the rule is no longer in the file, and with its present prompts the faults break no rule"
+        )
         yield f"retired: {', '.join(result.retired)} ({reason})"
     if not result.only_known:
         yield format_coverage(result)
