@@ -228,6 +228,8 @@ def test_a_cause_opens_its_cells_and_shows_them_alone(show: Callable[..., Any], 
     page.wait_for_selector("#clear:not([hidden])")
     assert status(page).startswith("11 of 22 cells, ")
     assert page.url.endswith("#/?cause=1")
+    # The matrix is drawn after the status.
+    page.wait_for_selector(".matrix [role=rowheader] >> nth=1", state="detached")
     assert page.locator(".matrix [role=rowheader]").count() == 1
     page.reload()
     page.wait_for_selector("#clear:not([hidden])")
